@@ -1,0 +1,50 @@
+/* TCP listeners and connections on a loop. All functions on the loop's thread. */
+#ifndef TELLTALE_NET_CONN_H
+#define TELLTALE_NET_CONN_H
+
+#include "base/view.h"
+#include "net/loop.h"
+
+struct listener;
+struct conn;
+
+struct conn_events {
+    /* Bytes came in (valid during the call). room: where bytes go next, see conn_read_into. */
+    void (*on_data)(struct conn *conn, void *ctx, const char *bytes, size_t size);
+    /* The peer closed its side or the connection failed; conn_close must still be called. */
+    void (*on_end)(struct conn *conn, void *ctx);
+    /* Everything written so far has been handed to the kernel. at_ns: when. */
+    void (*on_drained)(struct conn *conn, void *ctx, uint64_t at_ns);
+    /* Optional direct reads: memory for the next bytes, NULL for the connection's own buffer
+     * (64 KiB, shared by the loop). on_data then gets that pointer back. */
+    char *(*read_room)(struct conn *conn, void *ctx, size_t *out_room);
+    /* Handle closed: ctx may be freed now. */
+    void (*on_closed)(void *ctx);
+};
+
+/* on_accept: a new connection; call conn_start with its events, or conn_close. Listens with
+ * TCP_NODELAY connections. port 0: any; listener_port tells. host: an address, "localhost",
+ * "::1", "0.0.0.0". Address in use: the error names port and remedy. */
+MUST_CHECK enum status listener_create(struct loop *loop, const char *host, uint16_t port,
+                                       void (*on_accept)(void *ctx, struct conn *conn), void *ctx,
+                                       struct listener **out, struct err *err);
+uint16_t listener_port(const struct listener *listener);
+void listener_close(struct listener *listener);
+
+/* on_connected gets ST_OK or the failure. The address is resolved with getaddrinfo at once. */
+MUST_CHECK enum status conn_connect(struct loop *loop, const char *host, uint16_t port,
+                                    void (*on_connected)(struct conn *conn, void *ctx, enum status status,
+                                                         const char *detail),
+                                    void *ctx, struct conn **out, struct err *err);
+void conn_start(struct conn *conn, const struct conn_events *events, void *ctx);
+void conn_pause_reading(struct conn *conn);
+void conn_resume_reading(struct conn *conn);
+/* Writes head and body at once: tries the kernel first, queues what is left (bytes are copied
+ * only then). Returns true when all went to the kernel in this call (on_drained is not called
+ * then). After an error it returns true and on_end follows. */
+bool conn_write(struct conn *conn, struct view head, struct view body);
+bool conn_is_drained(const struct conn *conn);
+size_t conn_unsent_bytes(const struct conn *conn);
+void conn_close(struct conn *conn); /* idempotent; on_closed follows later, on the loop */
+
+#endif

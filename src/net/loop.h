@@ -1,0 +1,43 @@
+/* One event loop, one thread (libuv underneath; no other folder includes uv.h but serve/ and
+ * load/ for their timers and signals through this header's wrappers). Knows no protocol.
+ *
+ * A turn of the loop: all readable connections are drained first, then on_turn_end runs once, so
+ * that whoever queues work during the turn can wake its consumer once. */
+#ifndef TELLTALE_NET_LOOP_H
+#define TELLTALE_NET_LOOP_H
+
+#include "base/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct loop;
+MUST_CHECK enum status loop_create(struct loop **out, struct err *err);
+void loop_free(struct loop *loop); /* everything on it must be closed; NULL allowed */
+void loop_run(struct loop *loop);  /* until loop_stop or nothing is left */
+void loop_stop(struct loop *loop);
+/* mono_ns taken when this turn's events came in. */
+uint64_t loop_turn_ns(const struct loop *loop);
+/* Called after the I/O callbacks of each turn. */
+void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
+
+/* Wakes the loop from any thread and runs fn on it; several wakes may become one call. The write
+ * to the eventfd is skipped while a wake is pending. */
+struct loop_wake;
+struct loop_wake *loop_wake_create(struct loop *loop, void (*fn)(void *ctx), void *ctx);
+void loop_wake_send(struct loop_wake *wake);
+void loop_wake_close(struct loop_wake *wake);
+
+/* Timers on timerfd precision (1 ns argument, fires within some 60 us), one-shot. */
+struct loop_timer;
+struct loop_timer *loop_timer_create(struct loop *loop, void (*fn)(void *ctx), void *ctx);
+void loop_timer_set(struct loop_timer *timer, uint64_t at_ns); /* mono_ns; replaces; 0 disarms */
+void loop_timer_close(struct loop_timer *timer);
+
+/* SIGINT, SIGTERM and the like, delivered on the loop. */
+struct loop_signal;
+struct loop_signal *loop_signal_create(struct loop *loop, int signum, void (*fn)(void *ctx, int signum),
+                                       void *ctx);
+void loop_signal_close(struct loop_signal *signal);
+
+#endif

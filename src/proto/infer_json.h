@@ -1,0 +1,82 @@
+/* The inference request and response of the Open Inference Protocol: JSON, and JSON followed by
+ * binary tensors. Parsing gives views and arrays in the request's arena. simdjson and
+ * from_chars/to_chars do the work (infer_json.cc, the only C++ file). */
+#ifndef TELLTALE_PROTO_INFER_JSON_H
+#define TELLTALE_PROTO_INFER_JSON_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/status.h"
+#include "base/tensor.h"
+#include <stdbool.h>
+
+enum { INFER_MAX_TENSORS = 256 };
+
+struct requested_output {
+    struct view name;
+    bool wants_binary;
+    uint32_t classification; /* 0: none; asked for but not yet served */
+};
+
+struct infer_request {
+    struct view id;              /* empty when absent */
+    struct tensor *inputs;       /* data in host order, ready to run (BYTES: length-prefixed) */
+    uint32_t input_count;
+    struct requested_output *outputs; /* empty: all */
+    uint32_t output_count;
+    bool wants_binary;           /* request-level binary_data_output */
+    bool has_timeout;
+    uint64_t timeout_us;         /* parameters.timeout */
+};
+
+/* body: the whole body, with 64 readable bytes after it. json_size: value of
+ * Inference-Header-Content-Length, or body.size where the header is absent. Tensors that came in
+ * binary are views into body (which must outlive the request); those from JSON are in arena.
+ * Checks: known datatypes, shape against number of elements, range of each number for its
+ * datatype, BOOL 0/1, BYTES lengths, binary sizes that add up, FP16/BF16 only in binary, rank at
+ * most TENSOR_MAX_RANK, duplicate names, nesting. Errors name the field:
+ * "inputs[1] (attention_mask): data has 7 elements, shape [1,8] needs 8". */
+MUST_CHECK enum status infer_request_parse(struct view body, size_t json_size,
+                                           struct arena *arena, struct infer_request *out,
+                                           struct err *err);
+
+/* The client's side: writes the JSON part (and says its size) and the binary part after it.
+ * binary: tensors go as binary, else as JSON data. */
+void infer_request_write(struct buf *out, struct view id, const struct tensor *inputs,
+                         uint32_t input_count, bool binary, bool want_binary_output,
+                         size_t *out_json_size);
+
+struct infer_output {
+    struct tensor tensor;
+    bool binary;
+};
+/* Response body; *out_json_size is what Inference-Header-Content-Length must say when any output
+ * is binary (0 otherwise). Floats are printed shortest; NaN and infinities in JSON are an error
+ * (ST_INVALID, "ask for binary_data"). FP16 and BF16 only in binary. parameters: JSON members
+ * without braces ("\"simulated\":true") or NULL. */
+MUST_CHECK enum status infer_response_write(struct buf *out, struct view model_name,
+                                            struct view model_version, struct view id,
+                                            const struct infer_output *outputs, uint32_t count,
+                                            const char *parameters, size_t *out_json_size,
+                                            struct err *err);
+/* Response as a client reads it: outputs as tensors (views into body or arrays in arena). */
+struct infer_response {
+    struct view model_name, model_version, id;
+    struct tensor *outputs;
+    uint32_t output_count;
+};
+MUST_CHECK enum status infer_response_parse(struct view body, size_t json_size,
+                                            struct arena *arena, struct infer_response *out,
+                                            struct err *err);
+
+/* GET /v2/models/M as a client reads it (platform, inputs, outputs; names in arena). */
+struct model_metadata {
+    struct view name, platform;
+    struct tensor *inputs;  /* data NULL; -1 in shapes allowed */
+    struct tensor *outputs;
+    uint32_t input_count, output_count;
+};
+MUST_CHECK enum status model_metadata_parse(struct view body, struct arena *arena,
+                                            struct model_metadata *out, struct err *err);
+
+#endif
