@@ -8,7 +8,7 @@
 
 struct arena_block;
 struct arena {
-    struct arena_block *first; /* newest block */
+    struct arena_block *first; /* the block that small allocations come from */
     size_t used_bytes;         /* handed out since the last clear */
 };
 

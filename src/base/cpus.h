@@ -5,5 +5,8 @@
 
 /* At least 1; a quota of 1.5 counts as 2. */
 unsigned cpus_available(void);
+/* The same with the files /proc/self/cgroup and /sys/fs/cgroup looked for under root ("" in
+ * earnest, a directory of fixtures in tests) and the affinity mask's count given. */
+unsigned cpus_under(const char *root, unsigned affinity);
 
 #endif

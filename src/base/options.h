@@ -21,8 +21,8 @@ enum option_kind {
     OPT_STRING,   /* const char *, points into argv or the table's default; NULL when default is NULL */
     OPT_STRINGS,  /* struct option_strings: may be given more than once */
     OPT_CHOICE,   /* int: index into choices, "ring|mutex" */
-    OPT_DURATION, /* uint64_t nanoseconds; "10s", "500ms", "20us", "2m", "1h" */
-    OPT_UINTS,    /* struct option_uints: "1,4,8" or "1:16:5" (from:to:step) */
+    OPT_DURATION, /* uint64_t nanoseconds; "10s", "1.5ms", "20us", "2m", "1h", "0"; min, max in ns */
+    OPT_UINTS,    /* struct option_uints: "1,4,8" or "1:16:5" (from:to:step); both mix with commas */
     OPT_HEADING   /* no option: a heading in --help; only help is used */
 };
 
@@ -43,23 +43,30 @@ struct option_spec {
 struct command_spec {
     const char *name;     /* "serve" */
     const char *synopsis; /* "telltale serve --model FILE.onnx [options]" */
-    const char *summary;  /* paragraph for --help */
-    const char *epilog;   /* examples, exit codes; may be NULL */
+    const char *summary;  /* paragraph for --help; wrapped there */
+    const char *epilog;   /* examples, exit codes; printed as it stands; may be NULL */
     const struct option_spec *options;
     size_t option_count;
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_HELP_SHOWN, OPTIONS_BAD };
 
-/* Fills config (defaults first) from argv[1..]. Positional arguments go to out_positional (an
- * array of argc pointers, allocated here, freed by options_free). --help prints to stdout. A
- * mistake prints one line to stderr that names the option, what is wrong and the nearest
- * valid name, and gives OPTIONS_BAD: exit with 2. */
+/* Fills config (defaults first) from argv[1..]; an option given twice counts the last time.
+ * Positional arguments go to out_positional (an array of argc pointers, allocated here, freed
+ * by options_free); where out_positional is NULL they are a mistake. --help prints to stdout.
+ * A mistake prints one line to stderr that names the option, what is wrong and the nearest
+ * valid name, and gives OPTIONS_BAD: exit with 2. Unless the result is OPTIONS_RUN nothing is
+ * left to free, and options_free is harmless. */
 enum options_result options_parse(const struct command_spec *command, int argc, char **argv,
                                   void *config, const char ***out_positional, size_t *out_count);
+/* The same without printing: what OPTIONS_BAD would have printed is in err. */
+enum options_result options_read(const struct command_spec *command, int argc, char **argv,
+                                 void *config, const char ***out_positional, size_t *out_count,
+                                 struct err *err);
 void options_free(const struct command_spec *command, void *config, const char **positional);
 void options_print_help(const struct command_spec *command, FILE *out);
-/* The configuration as JSON members ("max_batch": 32, ...), for result files and logs. */
+/* The configuration as JSON members ("max_batch": 32, ...), for result files and logs. A
+ * duration is whole nanoseconds and its name says so: "timeout_ns": 500000000. */
 struct buf;
 void options_write_json(const struct command_spec *command, const void *config, struct buf *out);
 

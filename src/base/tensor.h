@@ -37,13 +37,14 @@ struct tensor {
     size_t size; /* bytes */
 };
 
-/* Product of shape (1 for a scalar). False on a negative dimension or overflow. */
+/* Product of shape (1 for a scalar, 0 when any dimension is 0). False on a negative dimension
+ * or on more than PTRDIFF_MAX / 8 elements, so that count * dtype_size() never overflows. */
 bool tensor_elements(const int64_t *shape, uint32_t rank, size_t *out_count);
 /* Element index of a BYTES tensor: walks; false when data ends too early. */
 bool tensor_bytes_at(const struct tensor *tensor, size_t index, struct view *out_element);
 /* True when a BYTES tensor's data holds exactly count whole elements. */
 bool tensor_bytes_valid(const void *data, size_t size, size_t count);
-/* "[2,-1,16]" into out (at least 96 bytes); returns out. */
+/* "[2,-1,16]" into out (at least 96 bytes; "[1,...]" when it does not fit); returns out. */
 char *tensor_shape_text(const int64_t *shape, uint32_t rank, char *out, size_t out_size);
 
 #endif
