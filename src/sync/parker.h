@@ -6,7 +6,9 @@
  *     if (work is there) parker_cancel(p);       parker_wake(p, n);
  *     else parker_wait(p, key, deadline_ns);
  *
- * A wake between prepare and wait is never lost. Futex underneath (private). */
+ * A wake between prepare and wait is never lost. Wake after every publication: who leaves that
+ * to another waker waits for it when it is preempted before its wake. Futex underneath
+ * (private). */
 #ifndef TELLTALE_SYNC_PARKER_H
 #define TELLTALE_SYNC_PARKER_H
 
