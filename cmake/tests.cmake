@@ -1,13 +1,24 @@
-# Tests: test/unit/<folder>_<what>_test.c links libtelltale_<folder> and cmocka and
-# becomes the ctest unit.<folder>_<what>; test/stress/ likewise (stress.*); fuzz/
-# holds libFuzzer targets, built as replay programs over fuzz/corpus/<target>/ unless
-# TELLTALE_FUZZER is on.
+# Tests, by kind (CONTRIBUTING.md says where each belongs):
+#   test/unit/<folder>_<what>_test.c   links libtelltale_<folder> and cmocka: unit.<folder>_<what>
+#   test/stress/, test/fail/           likewise
+#   fuzz/<folder>_<what>_fuzz.c        libFuzzer targets; without TELLTALE_FUZZER they are
+#                                      programs that replay fuzz/corpus/<target>/
+#   test/oracle/*.mjs, test/e2e/*.py, test/cli/<case>/   scripts around the built program
 enable_testing()
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
-if(NOT CMOCKA_FOUND)
-  message(STATUS "cmocka not found: unit tests are not built (apt-get install libcmocka-dev)")
-  return()
-endif()
+find_package(Python3 COMPONENTS Interpreter)
+find_program(NODE node)
+set(lsan "suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
+set(sanitizers LSAN_OPTIONS=${lsan} ASAN_OPTIONS=detect_stack_use_after_return=1
+  UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+  TELLTALE_ONNXRUNTIME=${CMAKE_SOURCE_DIR}/.deps/onnxruntime/lib/libonnxruntime.so.1)
+
+# telltale_test(kind name seconds COMMAND...): exit code 77 means skipped
+function(telltale_test kind name seconds)
+  add_test(NAME ${kind}.${name} COMMAND ${ARGN})
+  set_tests_properties(${kind}.${name} PROPERTIES TIMEOUT ${seconds} LABELS ${kind}
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${sanitizers};TELLTALE=${CMAKE_BINARY_DIR}/telltale")
+endfunction()
 
 function(telltale_tests kind seconds)
   file(GLOB files CONFIGURE_DEPENDS test/${kind}/*_test.c)
@@ -21,13 +32,16 @@ function(telltale_tests kind seconds)
     add_executable(${kind}_${name} ${file})
     target_link_libraries(${kind}_${name} PRIVATE telltale_flags telltale_${folder} PkgConfig::CMOCKA)
     target_compile_definitions(${kind}_${name} PRIVATE TEST_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    add_test(NAME ${kind}.${label} COMMAND ${kind}_${name})
-    set_tests_properties(${kind}.${label} PROPERTIES TIMEOUT ${seconds} LABELS ${kind})
+    telltale_test(${kind} ${label} ${seconds} ${kind}_${name})
   endforeach()
 endfunction()
-telltale_tests(unit 120)
-telltale_tests(stress 300)
-telltale_tests(fail 300)
+if(CMOCKA_FOUND)
+  telltale_tests(unit 120)
+  telltale_tests(stress 300)
+  telltale_tests(fail 300)
+else()
+  message(STATUS "cmocka not found: unit tests are not built (apt-get install libcmocka-dev)")
+endif()
 
 file(GLOB targets CONFIGURE_DEPENDS fuzz/*_fuzz.c)
 foreach(file ${targets})
@@ -41,8 +55,42 @@ foreach(file ${targets})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
     add_executable(${name} ${file} fuzz/replay.c)
-    add_test(NAME fuzz.${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
-    set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 120 LABELS fuzz)
+    telltale_test(fuzz ${name} 120 ${name} ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
   endif()
   target_link_libraries(${name} PRIVATE telltale_flags telltale_${folder})
+endforeach()
+
+# Programs that the oracle scripts drive: test/oracle/<folder>_<what>.c
+file(GLOB files CONFIGURE_DEPENDS test/oracle/*.c)
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  string(REGEX REPLACE "_.*" "" folder ${name})
+  if(TARGET telltale_${folder})
+    add_executable(oracle_${name} ${file})
+    target_link_libraries(oracle_${name} PRIVATE telltale_flags telltale_${folder})
+  endif()
+endforeach()
+file(GLOB files CONFIGURE_DEPENDS test/oracle/*_oracle.mjs)
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  string(REGEX REPLACE "_oracle$" "" label ${name})
+  if(NODE)
+    telltale_test(oracle ${label} 300 ${NODE} ${file} ${CMAKE_BINARY_DIR})
+  endif()
+endforeach()
+
+if(NOT TARGET telltale OR NOT Python3_FOUND)
+  return()
+endif()
+file(GLOB files CONFIGURE_DEPENDS test/e2e/[a-z]*.py)
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  telltale_test(e2e ${name} 300 ${Python3_EXECUTABLE} ${file})
+endforeach()
+file(GLOB directories CONFIGURE_DEPENDS LIST_DIRECTORIES true test/cli/*)
+foreach(directory ${directories})
+  if(EXISTS ${directory}/cmd)
+    get_filename_component(name ${directory} NAME)
+    telltale_test(cli ${name} 60 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/run_cli_case ${directory})
+  endif()
 endforeach()

@@ -1,0 +1,39 @@
+# The front door. `make help` lists what it can do; CMake and Ninja do the work.
+BUILD ?= build
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+.PHONY: all demo test perf install clean help setup-build setup-run setup-test
+.DEFAULT_GOAL := all
+
+all: setup-build build-release ## build ./build/telltale
+
+demo: setup-run build-release ## serve a real model badly, then well, and see why
+	@./scripts/demo
+
+test: setup-test ## build and run every test
+	@./scripts/run_tests
+
+perf: setup-run build-release ## run every benchmark of perf/
+	@./scripts/run_perf
+
+install: setup-build build-release ## install below PREFIX (and DESTDIR)
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove what was built (.deps stays)
+	rm -rf build build-*
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10 | sed 's/^/  make /'
+
+setup-build:
+	@./scripts/setup build
+setup-run:
+	@./scripts/setup run
+setup-test:
+	@./scripts/setup test
+
+.PHONY: build-release
+build-release:
+	@test -e $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS) >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS)
