@@ -11,14 +11,14 @@ struct histogram {
     uint32_t counts_size;
     uint32_t sub_bucket_half_magnitude;
     uint64_t count, saturated;
-    uint64_t min, max; /* exact */
+    uint64_t min, max; /* exact; 0 while empty */
     double sum;
     uint64_t highest;
 };
 
 /* digits 1..4; highest: largest value told apart. False when memory is out. */
 int histogram_init(struct histogram *histogram, unsigned digits, uint64_t highest);
-void histogram_done(struct histogram *histogram);
+void histogram_done(struct histogram *histogram); /* a zeroed one is allowed */
 void histogram_clear(struct histogram *histogram);
 void histogram_record(struct histogram *histogram, uint64_t value);
 void histogram_record_n(struct histogram *histogram, uint64_t value, uint64_t count);
@@ -30,5 +30,8 @@ uint64_t histogram_quantile(const struct histogram *histogram, double quantile);
 double histogram_mean(const struct histogram *histogram);
 /* Number of values <= value (to bucket resolution): for Prometheus buckets. */
 uint64_t histogram_count_below(const struct histogram *histogram, uint64_t value);
+/* The same for bound_count ascending bounds in one pass; out_counts has bound_count entries. */
+void histogram_counts_below(const struct histogram *histogram, const uint64_t *bounds,
+                            unsigned bound_count, uint64_t *out_counts);
 
 #endif

@@ -14,7 +14,8 @@
 
 /* Instants in the order in which they happen. AT_X is the END of the interval whose stage
  * stands beside it; an instant that is 0 gives its stage no time, and the next stamped one
- * starts at the last stamped one. Stamps never go back (checked by assert; clamped in release).
+ * starts at the last stamped one. Stamps never go back; one that does gives its stage no time,
+ * and the request is counted in stamps_out_of_order, which tests hold at 0.
  * AT_ENQUEUED .. AT_DISPATCHED are the queue: the time from enqueued to taken is split between
  * hold, instance wait and dispatch by the batcher, which stamps all three. */
 #define AT_TABLE(X)                                                                            \
@@ -84,6 +85,10 @@ struct batch_record {
 /* Durations of all stages in ns, sum = at[SENT] - at[START] exactly (or the last stamped
  * instant). out has STAGE_COUNT entries. Returns the total. */
 uint64_t trace_durations(const struct trace_record *record, uint64_t *out);
+/* The latest stamp; 0 when there is none. */
+uint64_t trace_end(const struct trace_record *record);
+/* No stamp lies before an earlier one. */
+bool trace_is_ordered(const struct trace_record *record);
 
 struct tracer;
 struct trace_ring; /* one a writing thread */
@@ -91,34 +96,50 @@ struct trace_ring; /* one a writing thread */
 struct tracer_config {
     const char *directory;   /* NULL: histograms only */
     bool all;                /* write every request */
-    double uniform_share;    /* of requests, 0.01: a uniform sample (and their batches whole) */
-    double slow_share;       /* 0.01: slowest share of each window */
-    uint64_t window_ns;      /* over which "slowest" is decided: 1 s */
+    double uniform_share;    /* of requests, 0.01: a uniform sample of whole batches; 0: none */
+    double slow_share;       /* 0.01: slowest share of each window; 0: none */
+    uint64_t window_ns;      /* over which "slowest" is decided; 0: 1 s */
+    uint64_t max_bytes;      /* of requests.jsonl and batches.jsonl together; 0: no limit */
+    uint32_t ring_records;   /* of each kind, in each writing thread's ring; 0: 16384 */
     bool is_off;             /* for the overhead benchmark only: records are dropped at once */
     void (*on_record)(void *ctx, const struct trace_record *record); /* writer thread; may be NULL */
     void *ctx;
 };
 
-/* Creates DIR (fails when it holds a run already, naming the remedy), starts the writer thread
- * (ROLE_SAMPLER). Files: requests.jsonl, batches.jsonl, and on tracer_free summary.json. */
+/* Creates DIR and the directories above it (fails when it holds a run already, naming the
+ * remedy), starts the writer thread (ROLE_SAMPLER). Files: requests.jsonl, batches.jsonl, and
+ * on tracer_free summary.json; docs/trace.md describes them. On failure *out_tracer is
+ * untouched and there is nothing to free. config's strings are copied. */
 MUST_CHECK enum status tracer_create(const struct tracer_config *config, struct tracer **out_tracer,
                                      struct err *err);
-/* Drains, writes, joins. NULL allowed. */
+/* Drains, writes, joins; the threads that write records must have stopped. NULL allowed. */
 void tracer_free(struct tracer *tracer);
-/* Registers a model; the index goes into the records. name is copied. */
+/* Registers a model; the index goes into the records. name is copied; the same name gives the
+ * same index. TRACE_MODEL_MAX: no memory; records with it are counted as dropped. Any thread. */
 uint16_t tracer_model(struct tracer *tracer, const char *name);
-/* Adds a ring for the calling thread to write (never freed before the tracer); NULL: no memory. */
+/* Adds a ring for the calling thread to write (never freed before the tracer); NULL: no memory.
+ * Any thread. */
 struct trace_ring *tracer_ring(struct tracer *tracer);
-/* The hot path: copies the record; never blocks, drops and counts when the ring is full. */
+/* The hot path: copies the record; never blocks, drops and counts when the ring is full. One
+ * thread a ring. Wait-free; a system call once in half a ring of records, to wake the writer
+ * thread early. ring NULL: does nothing. */
 void trace_request(struct trace_ring *ring, const struct trace_record *record);
 void trace_batch(struct trace_ring *ring, const struct batch_record *record);
-/* Writes DIR/<file> once, e.g. "config.json", with text. */
+/* Writes DIR/<file> once, e.g. "config.json", with text. No directory: does nothing, ST_OK. */
 MUST_CHECK enum status tracer_attach(struct tracer *tracer, const char *file, struct view text,
                                      struct err *err);
-/* A model's statistics so far, under the tracer's own lock (writer thread and scrapers only). */
+/* Returns when all that the calling thread (and whoever it has heard from) recorded before is
+ * in the statistics. Not for the request path: it waits for the writer thread. */
+void tracer_sync(struct tracer *tracer);
+/* A model's statistics so far, under the tracer's own lock (writer thread and scrapers only; not
+ * from on_record). NULL: no such model, and the lock is NOT held. */
 struct trace_stats;
 const struct trace_stats *tracer_stats_lock(struct tracer *tracer, uint16_t model);
 void tracer_stats_unlock(struct tracer *tracer);
+/* Records that never reached the statistics: a ring was full, or the model was unknown. */
 uint64_t tracer_dropped(const struct tracer *tracer);
+/* ST_OK while the files are being written (or no directory was named); else why writing
+ * stopped: serving and statistics go on without. */
+enum status tracer_write_status(struct tracer *tracer, struct err *err);
 
 #endif
