@@ -8,6 +8,9 @@
 
 enum { TRACE_MAX_BATCH = 4096 };
 
+struct trace_record;
+struct batch_record;
+
 struct trace_stats {
     const char *model;
     uint64_t by_status[ST_COUNT];
@@ -16,14 +19,29 @@ struct trace_stats {
     uint64_t stage_sum_ns[STAGE_COUNT];      /* successful requests */
     uint64_t total_sum_ns;                   /* successful requests */
     struct histogram lock_wait_ns;
-    uint64_t rows;      /* Triton's inference_count */
+    uint64_t rows;      /* of successful requests: Triton's inference_count */
     uint64_t batches;   /* Triton's execution_count */
     struct histogram batch_requests; /* batch sizes in requests */
-    uint64_t by_reason[REASON_COUNT];
+    uint64_t by_reason[REASON_COUNT];        /* of batches */
     uint64_t real_elements, padded_elements;
     uint64_t bytes_in, bytes_out;
     uint64_t busy_ns;   /* sum of batches' taken..outputs ready */
     uint64_t execute_ns; /* sum of batches' inputs ready..executed */
+    uint64_t batches_failed;
+    uint64_t batches_simulated;
+    uint64_t stamps_out_of_order; /* requests with a stamp that went back: our bug */
 };
+
+/* What follows is for the tracer. model is not copied. Failure leaves nothing to free. */
+MUST_CHECK enum status trace_stats_init(struct trace_stats *stats, const char *model);
+void trace_stats_done(struct trace_stats *stats);
+/* durations and total_ns as trace_durations() gives them. Stages that took no time are not
+ * put into their histograms here: most of a request's are, and trace_stats_settle catches up. */
+void trace_stats_request(struct trace_stats *stats, const struct trace_record *record,
+                         const uint64_t *durations, uint64_t total_ns);
+void trace_stats_batch(struct trace_stats *stats, const struct batch_record *record);
+/* Before anybody reads: counts the zeros, so that each stage has as many values as there were
+ * requests. */
+void trace_stats_settle(struct trace_stats *stats);
 
 #endif

@@ -1,0 +1,77 @@
+/* One model's sums and histograms.
+ *
+ * Thread: the tracer's writer thread adds, anybody reads, both under the tracer's lock.
+ * Invariant: after trace_stats_settle every stage's histogram has total_ns.count values.
+ * Next: tracer.c (who calls), trace_summary.c (who prints them at the end). */
+#include "measure/trace_stats.h"
+
+#include "measure/trace.h"
+
+enum { STAGE_DIGITS = 2, TOTAL_DIGITS = 3 };
+
+/* A request that took longer than an hour is counted as saturated; its maximum is exact. */
+static const uint64_t highest_ns = 3600ull * 1000 * 1000 * 1000;
+
+enum status trace_stats_init(struct trace_stats *stats, const char *model) {
+    *stats = (struct trace_stats){.model = model};
+    int ok = histogram_init(&stats->total_ns, TOTAL_DIGITS, highest_ns);
+    for (unsigned i = 0; ok && i < STAGE_COUNT; i++) {
+        ok = histogram_init(&stats->stage_ns[i], STAGE_DIGITS, highest_ns);
+    }
+    ok = ok && histogram_init(&stats->lock_wait_ns, STAGE_DIGITS, highest_ns);
+    ok = ok && histogram_init(&stats->batch_requests, TOTAL_DIGITS, TRACE_MAX_BATCH);
+    if (ok) return ST_OK;
+    trace_stats_done(stats);
+    return ST_NO_MEMORY;
+}
+
+void trace_stats_done(struct trace_stats *stats) {
+    histogram_done(&stats->total_ns);
+    for (unsigned i = 0; i < STAGE_COUNT; i++) histogram_done(&stats->stage_ns[i]);
+    histogram_done(&stats->lock_wait_ns);
+    histogram_done(&stats->batch_requests);
+}
+
+void trace_stats_request(struct trace_stats *stats, const struct trace_record *record,
+                         const uint64_t *durations, uint64_t total_ns) {
+    const enum status status = record->status < ST_COUNT ? record->status : ST_INTERNAL;
+    stats->by_status[status]++;
+    histogram_record(&stats->total_ns, total_ns);
+    for (unsigned i = 0; i < STAGE_COUNT; i++) {
+        if (durations[i] != 0) histogram_record(&stats->stage_ns[i], durations[i]);
+    }
+    if (record->lock_wait_ns != 0) histogram_record(&stats->lock_wait_ns, record->lock_wait_ns);
+    stats->bytes_in += record->bytes_in;
+    stats->bytes_out += record->bytes_out;
+    stats->stamps_out_of_order += !trace_is_ordered(record);
+    if (status != ST_OK) return;
+    stats->rows += record->rows;
+    stats->total_sum_ns += total_ns;
+    for (unsigned i = 0; i < STAGE_COUNT; i++) stats->stage_sum_ns[i] += durations[i];
+}
+
+static uint64_t interval(uint64_t begin_ns, uint64_t end_ns) {
+    return begin_ns != 0 && end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+void trace_stats_batch(struct trace_stats *stats, const struct batch_record *record) {
+    stats->batches++;
+    histogram_record(&stats->batch_requests, record->requests);
+    if (record->reason < REASON_COUNT) stats->by_reason[record->reason]++;
+    stats->real_elements += record->real_elements;
+    stats->padded_elements += record->padded_elements;
+    stats->busy_ns += interval(record->taken_ns, record->outputs_ready_ns);
+    stats->execute_ns += interval(record->inputs_ready_ns, record->executed_ns);
+    stats->batches_failed += record->failed != 0;
+    stats->batches_simulated += record->simulated != 0;
+}
+
+static void settle(struct histogram *histogram, uint64_t requests) {
+    if (histogram->count < requests) histogram_record_n(histogram, 0, requests - histogram->count);
+}
+
+void trace_stats_settle(struct trace_stats *stats) {
+    const uint64_t requests = stats->total_ns.count;
+    for (unsigned i = 0; i < STAGE_COUNT; i++) settle(&stats->stage_ns[i], requests);
+    settle(&stats->lock_wait_ns, requests);
+}
