@@ -83,3 +83,7 @@ bool parker_wake(struct parker *parker, uint32_t count) {
     atomic_fetch_add_explicit(&parker->wake_calls, 1, memory_order_relaxed);
     return true;
 }
+
+uint64_t parker_wake_calls(const struct parker *parker) {
+    return atomic_load_explicit(&parker->wake_calls, memory_order_relaxed); /* relaxed: a count */
+}

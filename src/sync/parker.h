@@ -30,5 +30,6 @@ void parker_cancel(struct parker *parker);
 bool parker_wait(struct parker *parker, uint32_t key, uint64_t deadline_ns);
 /* Wakes up to count sleepers. No system call when nobody sleeps. True when it made one. */
 bool parker_wake(struct parker *parker, uint32_t count);
+uint64_t parker_wake_calls(const struct parker *parker); /* so far; relaxed */
 
 #endif

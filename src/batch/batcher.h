@@ -1,0 +1,86 @@
+/* Dynamic batching for one model: a queue, its instances (one thread each), the policy.
+ *
+ * Journey of a job: batcher_push (any thread) -> queue -> collected by a free instance into
+ * buckets of like shape -> taken as a batch when the policy says so -> gathered and padded ->
+ * executed -> scattered -> on_done, once a batch, on the instance's thread.
+ *
+ * A job belongs to the batcher from a successful push until on_done. Batches are closed late:
+ * only a free instance forms one. */
+#ifndef TELLTALE_BATCH_BATCHER_H
+#define TELLTALE_BATCH_BATCHER_H
+
+#include "base/arena.h"
+#include "batch/policy.h"
+#include "infer/model.h"
+#include "measure/trace.h"
+#include "sync/counter.h"
+#include "sync/mpsc.h"
+#include "sync/timed_mutex.h"
+
+struct job {
+    struct mpsc_node node;       /* the queue's */
+    struct job *next;            /* the batch's list, in on_done */
+    const struct tensor *inputs; /* signature's order and count; the first dimension is rows */
+    struct tensor *outputs;      /* set before on_done: signature's order, in arena */
+    struct arena *arena;         /* the owner's; used by the instance between push and on_done */
+    struct trace_record *trace;  /* stamped here from AT_ENQUEUED to AT_OUTPUTS_READY */
+    uint32_t rows;               /* >= 1; 0 when the model is not batched */
+    uint32_t length;             /* of the padded axis; 0: none (or not known before prepare) */
+    uint64_t deadline_ns;        /* 0: none */
+    struct flag is_cancelled;    /* raised by the owner: dropped when next looked at */
+    enum status status;          /* result; ST_CANCELLED, ST_TIMEOUT when dropped */
+    struct err err;
+};
+
+enum queue_kind { QUEUE_RING, QUEUE_MUTEX, QUEUE_KIND_COUNT };
+#define QUEUE_CHOICES "ring|mutex"
+
+struct batcher_config {
+    enum queue_kind queue;
+    struct policy_config policy;  /* max_batch 0 becomes "not batched" */
+    bool is_batched;              /* the model can batch and the user wants it */
+    uint32_t input_count;         /* the model's */
+    uint32_t instances;
+    uint32_t queue_limit;         /* jobs waiting; more are refused with ST_OVERLOADED */
+    /* Padded axis of each input: -1 none. Where one is set, jobs of different length may share a
+     * batch and shorter ones are filled with pad_value (INT64 inputs). */
+    int32_t pad_axis[MODEL_MAX_IO];
+    int64_t pad_value[MODEL_MAX_IO];
+    /* The same axis in an output: cut back to the job's own length. -1: none. */
+    int32_t output_pad_axis[MODEL_MAX_IO];
+    /* --preprocess inline: called on the instance's thread for each job of a batch before the
+     * inputs are gathered; sets inputs and length. NULL: inputs are ready at push. */
+    enum status (*prepare)(struct job *job, void *ctx);
+    /* A finished batch: list through job->next, in order. */
+    void (*on_done)(struct job *list, void *ctx);
+    void *ctx;
+    struct tracer *tracer;      /* NULL: no trace */
+    uint16_t trace_model;
+    struct counter *batch_ids;  /* shared by all batchers of the process */
+};
+
+struct batcher;
+MUST_CHECK enum status batcher_create(const struct model *model, const struct batcher_config *config,
+                                      struct batcher **out, struct err *err);
+/* Runs what was pushed, then stops and joins the instances. */
+void batcher_free(struct batcher *batcher);
+/* Stamps AT_ENQUEUED and lock waits. ST_OVERLOADED when queue_limit jobs wait: the job stays the
+ * caller's. Does not wake a sleeping instance where wake is false: batcher_kick does, later, once
+ * for all (the loop pushes many in a turn). */
+MUST_CHECK enum status batcher_push(struct batcher *batcher, struct job *job, bool wake);
+void batcher_kick(struct batcher *batcher);
+/* No more holding: what waits is dispatched at once (shutdown). */
+void batcher_drain(struct batcher *batcher);
+
+struct batcher_stats {
+    uint64_t waiting;            /* jobs in the queue now */
+    uint64_t refused;            /* ST_OVERLOADED */
+    uint64_t instances, busy_instances;
+    uint64_t wake_calls;         /* system calls made by producers to wake an instance */
+    uint64_t device_busy_ns;     /* the back end's, 0: cannot tell */
+    bool has_lock;               /* queue=mutex */
+    struct lock_stats lock[ROLE_COUNT];
+};
+void batcher_stats(struct batcher *batcher, struct batcher_stats *out);
+
+#endif

@@ -1,0 +1,292 @@
+/* Life cycle of the engine: models, tokenizers, workers, batchers, tracer. Read next: pipeline.c. */
+#include "engine/engine_private.h"
+
+#include "base/buf.h"
+#include "base/cpus.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DEFAULT_MAX_TOKENS = 512 };
+
+/* ---- what clients see ---- */
+
+/* Copies an io_spec's description; names stay the session's. */
+static void show(struct signature *shown, const struct signature *own, const struct engine_model *model) {
+    *shown = *own;
+    if (model->served.is_text) {
+        shown->input_count = 1;
+        shown->inputs[0] =
+            (struct io_spec){.name = "TEXT", .dtype = DTYPE_BYTES, .rank = 1, .shape = {-1}};
+    }
+    if (!model->served.has_labels) return;
+    shown->outputs[shown->output_count++] =
+        (struct io_spec){.name = "label", .dtype = DTYPE_BYTES, .rank = 1, .shape = {-1}};
+    shown->outputs[shown->output_count++] =
+        (struct io_spec){.name = "score", .dtype = DTYPE_FP32, .rank = 1, .shape = {-1}};
+}
+
+static enum status open_labels(struct engine_model *model, const char *path, struct err *err) {
+    struct text_model *text = &model->text;
+    const struct signature *signature = model->served.model->signature;
+    const enum status status = labels_load(path, &model->arena, &text->labels, err);
+    if (status != ST_OK) return status;
+    const int logits = text_model_logits(signature, text->labels.count);
+    if (logits < 0)
+        return err_set(err, ST_INVALID, "%s names %zu labels, but no FP32 output (batch, %zu) fits them",
+                       path, text->labels.count, text->labels.count);
+    if (signature->output_count + 2 > MODEL_MAX_IO)
+        return err_set(err, ST_UNSUPPORTED, "too many outputs for label and score");
+    text->logits = (uint32_t)logits;
+    model->served.has_labels = true;
+    return ST_OK;
+}
+
+/* Tokenizer and labels, where there are any. */
+static enum status open_text(struct engine_model *model, const struct engine_config *config,
+                             struct err *err) {
+    struct model *own = model->served.model;
+    const char *path = config->tokenizer != NULL ? config->tokenizer : own->tokenizer_path;
+    if (path == NULL) return ST_OK;
+    struct err reason;
+    if (!text_model_feeds(own->signature, model->text.feeds, &reason) || !own->can_batch) {
+        if (config->tokenizer != NULL)
+            return err_set(err, ST_INVALID, "--tokenizer does not fit the model: %s", reason.text);
+        model->served.note = arena_copy(&model->arena, view_of(reason.text));
+        return ST_OK; /* a tokenizer.json lies there but the model takes other tensors */
+    }
+    enum status status = tokenizer_load(path, &model->text.tokenizer, err);
+    if (status != ST_OK) return status;
+    uint32_t max_tokens = (uint32_t)config->max_tokens;
+    if (max_tokens == 0) max_tokens = tokenizer_max_tokens(model->text.tokenizer);
+    if (max_tokens == 0) max_tokens = DEFAULT_MAX_TOKENS;
+    model->text.max_tokens = model->served.max_tokens = max_tokens;
+    model->served.is_text = true;
+    const char *labels = config->labels != NULL ? config->labels : own->labels_path;
+    return labels != NULL ? open_labels(model, labels, err) : ST_OK;
+}
+
+/* ---- opening a model ---- */
+
+/* Which axes may be filled up: those of a text model. The same axis is cut back in outputs that
+ * name it by the same symbol. */
+static void set_padding(const struct engine_model *model, struct batcher_config *config) {
+    const struct signature *signature = model->served.model->signature;
+    for (uint32_t i = 0; i < MODEL_MAX_IO; i++) config->pad_axis[i] = config->output_pad_axis[i] = -1;
+    if (!model->served.is_text) return;
+    const char *symbol = signature->inputs[0].dim_names[1];
+    for (uint32_t i = 0; i < signature->input_count; i++) {
+        config->pad_axis[i] = 1;
+        if (model->text.feeds[i] == FEED_IDS)
+            config->pad_value[i] = tokenizer_pad_id(model->text.tokenizer);
+    }
+    for (uint32_t i = 0; i < signature->output_count && symbol != NULL; i++) {
+        const struct io_spec *output = &signature->outputs[i];
+        if (output->rank >= 2 && output->dim_names[1] != NULL &&
+            strcmp(output->dim_names[1], symbol) == 0)
+            config->output_pad_axis[i] = 1;
+    }
+}
+
+static enum status open_batcher(struct engine_model *model, struct err *err) {
+    struct engine *engine = model->engine;
+    const struct engine_config *config = engine->config;
+    struct batcher_config batcher = {
+        .queue = (enum queue_kind)config->queue,
+        .policy = {.kind = (enum policy_kind)config->policy,
+                   .max_batch = model->max_rows,
+                   .max_delay_ns = config->max_delay_us * 1000},
+        .is_batched = model->is_batched,
+        .instances = engine->instances,
+        .queue_limit = (uint32_t)config->queue_limit,
+        .on_done = pipeline_batch_done,
+        .ctx = model,
+        .tracer = engine->tracer,
+        .trace_model = model->served.trace_model,
+        .batch_ids = &engine->batch_ids,
+    };
+    set_padding(model, &batcher);
+    if (model->served.is_text && config->preprocess == PREPROCESS_INLINE)
+        batcher.prepare = pipeline_prepare;
+    return batcher_create(model->served.model, &batcher, &model->batcher, err);
+}
+
+static enum status open_model(struct engine_model *model, struct err *err) {
+    struct engine *engine = model->engine;
+    const struct engine_config *config = engine->config;
+    struct model *own = model->served.model;
+    const struct session_config session = {
+        .model_path = own->path,
+        .onnxruntime_path = config->onnxruntime,
+        .intra_op_threads = (uint32_t)config->intra_op_threads,
+        .allow_spinning = config->allow_spinning,
+        .denormal_as_zero = config->denormal_as_zero,
+        .simulate = config->simulate,
+        .simulate_text = config->tokenizer != NULL || own->tokenizer_path != NULL,
+    };
+    const struct backend *backend = config->simulate != NULL ? &backend_sim : &backend_ort;
+    enum status status = model_open(own, backend, &session, err);
+    if (status == ST_OK) status = open_text(model, config, err);
+    if (status != ST_OK) return status;
+    model->is_batched = own->can_batch && config->max_batch > 0;
+    model->max_rows = model->is_batched ? (uint32_t)config->max_batch : 1;
+    show(&model->served.shown, own->signature, model);
+    model->served.trace_model = tracer_model(engine->tracer, own->name);
+    return open_batcher(model, err);
+}
+
+/* ---- finding models ---- */
+
+static enum status find_models(struct engine *engine, struct model ***out_models, size_t *out_count,
+                               struct err *err) {
+    const struct engine_config *config = engine->config;
+    if (config->model_repository != NULL && config->model != NULL)
+        return err_set(err, ST_INVALID, "give --model or --model-repository, not both");
+    if (config->model_repository != NULL) {
+        if (config->model_name != NULL || config->tokenizer != NULL || config->labels != NULL)
+            return err_set(err, ST_INVALID,
+                           "--model-name, --tokenizer and --labels go with --model; a repository has "
+                           "them in its directories");
+        return repository_scan(config->model_repository, out_models, out_count, err);
+    }
+    if (config->model == NULL && config->simulate == NULL)
+        return err_set(err, ST_INVALID, "no model: give --model FILE.onnx, --model-repository DIR or "
+                                        "--simulate 'a=4ms,b=0.05ms'");
+    struct model **models = calloc(1, sizeof *models);
+    if (models == NULL) return err_set(err, ST_NO_MEMORY, "no memory for a model");
+    const enum status status = config->model != NULL
+                                   ? model_from_file(config->model, config->model_name, models, err)
+                                   : model_simulated(config->model_name, models, err);
+    if (status != ST_OK) {
+        free(models);
+        return status;
+    }
+    *out_models = models;
+    *out_count = 1;
+    return ST_OK;
+}
+
+static enum status open_models(struct engine *engine, struct err *err) {
+    struct model **found = NULL;
+    size_t count = 0;
+    enum status status = find_models(engine, &found, &count, err);
+    if (status != ST_OK) return status;
+    engine->models = calloc(count, sizeof *engine->models);
+    for (size_t i = 0; i < count; i++) {
+        if (engine->models == NULL) {
+            model_free(found[i]);
+            continue;
+        }
+        engine->models[i].served.model = found[i];
+        engine->models[i].engine = engine;
+        arena_init(&engine->models[i].arena);
+        engine->model_count++;
+    }
+    free(found);
+    if (engine->models == NULL) return err_set(err, ST_NO_MEMORY, "no memory for models");
+    for (size_t i = 0; i < count && status == ST_OK; i++) {
+        status = open_model(&engine->models[i], err);
+        if (status != ST_OK) err_prefix(err, "model %s", engine->models[i].served.model->name);
+    }
+    return status;
+}
+
+/* ---- life cycle ---- */
+
+static enum status attach_config(struct engine *engine, struct err *err) {
+    if (engine->config->trace == NULL) return ST_OK;
+    struct buf text;
+    buf_init(&text);
+    engine_describe(engine, &text);
+    const enum status status = text.failed
+                                   ? err_set(err, ST_NO_MEMORY, "no memory for config.json")
+                                   : tracer_attach(engine->tracer, "config.json", buf_view(&text), err);
+    buf_done(&text);
+    return status;
+}
+
+enum status engine_create(const struct engine_config *config, struct engine **out, struct err *err) {
+    struct engine *engine = aligned_alloc(64, (sizeof *engine + 63) / 64 * 64);
+    if (engine == NULL) return err_set(err, ST_NO_MEMORY, "no memory for the engine");
+    *engine = (struct engine){.config = config};
+    parker_init(&engine->idle);
+    engine->processors = cpus_available();
+    engine->workers = config->workers != 0 ? (unsigned)config->workers
+                                           : (engine->processors > 1 ? engine->processors / 2 : 1);
+    engine->instances = config->instances != 0   ? (unsigned)config->instances
+                        : config->simulate != NULL ? 1
+                                                   : engine->processors;
+    const struct tracer_config tracer = {
+        .directory = config->trace,
+        .all = config->trace_all,
+        .uniform_share = config->trace_sample,
+        .slow_share = 0.01,
+        .window_ns = 1000000000,
+        .is_off = config->no_trace,
+    };
+    enum status status = tracer_create(&tracer, &engine->tracer, err);
+    if (status == ST_OK)
+        status = pool_create(engine->workers, (size_t)config->queue_limit + 64, &engine->pool, err);
+    if (status == ST_OK) status = open_models(engine, err);
+    if (status == ST_OK) status = attach_config(engine, err);
+    if (status != ST_OK) {
+        engine_free(engine);
+        return status;
+    }
+    *out = engine;
+    return ST_OK;
+}
+
+static void wait_until_idle(struct engine *engine) {
+    engine_flush(engine);
+    while (counter_get(&engine->outstanding) > 0) {
+        const uint32_t key = parker_prepare(&engine->idle);
+        if (counter_get(&engine->outstanding) > 0) parker_wait(&engine->idle, key, UINT64_MAX);
+        else parker_cancel(&engine->idle);
+    }
+}
+
+void engine_free(struct engine *engine) {
+    if (engine == NULL) return;
+    wait_until_idle(engine); /* workers push to batchers and the other way round: empty both first */
+    for (size_t i = 0; i < engine->model_count; i++) batcher_free(engine->models[i].batcher);
+    pool_free(engine->pool);
+    for (size_t i = 0; i < engine->model_count; i++) {
+        tokenizer_free(engine->models[i].text.tokenizer);
+        model_free(engine->models[i].served.model);
+        arena_done(&engine->models[i].arena);
+    }
+    free(engine->models);
+    tracer_free(engine->tracer);
+    free(engine);
+}
+
+void engine_drain(struct engine *engine) {
+    for (size_t i = 0; i < engine->model_count; i++) batcher_drain(engine->models[i].batcher);
+}
+
+/* ---- asking ---- */
+
+size_t engine_model_count(const struct engine *engine) { return engine->model_count; }
+
+const struct served_model *engine_model(const struct engine *engine, size_t index) {
+    return &engine->models[index].served;
+}
+
+const struct served_model *engine_find(const struct engine *engine, struct view name,
+                                       struct view version) {
+    for (size_t i = 0; i < engine->model_count; i++) {
+        const struct model *model = engine->models[i].served.model;
+        if (view_is(name, model->name) && (version.size == 0 || view_is(version, model->version)))
+            return &engine->models[i].served;
+    }
+    return NULL;
+}
+
+struct tracer *engine_tracer(struct engine *engine) { return engine->tracer; }
+
+void engine_stats(struct engine *engine, size_t index, struct batcher_stats *out) {
+    batcher_stats(engine->models[index].batcher, out);
+}
+
+size_t engine_workers_waiting(struct engine *engine) { return pool_waiting(engine->pool); }

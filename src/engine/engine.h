@@ -1,0 +1,140 @@
+/* The journey of a request without a network: models, workers, batchers, trace. What serve and
+ * bench drive, and what a C program embeds (include/telltale.h).
+ *
+ * Thread: create and free on one thread; engine_submit from any; on_done comes on a worker or an
+ * instance thread. */
+#ifndef TELLTALE_ENGINE_ENGINE_H
+#define TELLTALE_ENGINE_ENGINE_H
+
+#include "batch/batcher.h"
+#include "base/options.h"
+#include "engine/request.h"
+#include "infer/model.h"
+#include "measure/trace.h"
+
+enum preprocess_where { PREPROCESS_POOL, PREPROCESS_INLINE };
+
+struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
+    const char *model;              /* ONNX file */
+    const char *model_name;         /* of a single model; NULL: from the file */
+    const char *model_repository;   /* directory */
+    const char *tokenizer;          /* tokenizer.json for a single model; NULL: beside the model */
+    const char *labels;             /* labels.txt likewise */
+    const char *onnxruntime;
+    const char *simulate;           /* "a=4ms,b=0.05ms" */
+    int queue;                      /* enum queue_kind */
+    int policy;                     /* enum policy_kind */
+    int preprocess;                 /* enum preprocess_where */
+    uint64_t max_batch;             /* rows; 0: not batched */
+    uint64_t max_delay_us;
+    uint64_t instances;             /* 0: one a processor (simulation: 1) */
+    uint64_t intra_op_threads;
+    uint64_t workers;               /* 0: half the processors, at least 1 */
+    uint64_t max_tokens;            /* 0: what tokenizer.json says, or 512 */
+    uint64_t queue_limit;
+    bool allow_spinning;
+    bool denormal_as_zero;
+    const char *trace;              /* directory; NULL: not written */
+    bool trace_all;
+    double trace_sample;            /* uniform share */
+    bool no_trace;                  /* overhead benchmark only */
+};
+/* Options shared by serve and bench: put ENGINE_OPTIONS(struct serve_config, engine) into the
+ * command's table, where `engine` is a struct engine_config member. */
+#define ENGINE_OPTIONS(type, member)                                                            \
+    {.kind = OPT_HEADING, .help = "Model"},                                                     \
+    {"model", OPT_STRING, offsetof(type, member.model), "FILE", NULL, 0, 0, NULL,              \
+     "ONNX model to use"},                                                                      \
+    {"model-name", OPT_STRING, offsetof(type, member.model_name), "NAME", NULL, 0, 0, NULL,    \
+     "name of the model; default: from the file's name"},                                       \
+    {"model-repository", OPT_STRING, offsetof(type, member.model_repository), "DIR", NULL, 0, 0, NULL, \
+     "directory of models, NAME/VERSION/model.onnx (the highest version of each)"},             \
+    {"tokenizer", OPT_STRING, offsetof(type, member.tokenizer), "FILE", NULL, 0, 0, NULL,      \
+     "tokenizer.json; default: the one beside the model, if any. Gives a BYTES input TEXT"},    \
+    {"labels", OPT_STRING, offsetof(type, member.labels), "FILE", NULL, 0, 0, NULL,            \
+     "a label a line; default: labels.txt beside the model. Gives outputs label and score"},    \
+    {"max-tokens", OPT_UINT, offsetof(type, member.max_tokens), "N", "0", 0, 65536, NULL,      \
+     "truncate texts to N tokens; 0: what tokenizer.json says, or 512"},                        \
+    {"onnxruntime", OPT_STRING, offsetof(type, member.onnxruntime), "FILE", NULL, 0, 0, NULL,  \
+     "ONNX Runtime's shared library; default: $TELLTALE_ONNXRUNTIME, then the installed one"},  \
+    {"simulate", OPT_STRING, offsetof(type, member.simulate), "SPEC", NULL, 0, 0, NULL,        \
+     "no model but a simulated accelerator that takes a + b * batch: 'a=4ms,b=0.05ms'. Labelled as simulated everywhere"}, \
+    {.kind = OPT_HEADING, .help = "Batching and threads"},                                      \
+    {"queue", OPT_CHOICE, offsetof(type, member.queue), NULL, "ring", 0, 0, QUEUE_CHOICES,     \
+     "hand-over to the instances: lock-free, or a mutex and condition variable as a control"},  \
+    {"policy", OPT_CHOICE, offsetof(type, member.policy), NULL, "adaptive", 0, 0, POLICY_CHOICES, \
+     "when a batch starts: held only while requests keep arriving; at once; full or max-delay over"}, \
+    {"max-batch", OPT_UINT, offsetof(type, member.max_batch), "N", "32", 0, 4096, NULL,        \
+     "largest batch in rows; 0: shapes are passed to the model as they come, unbatched"},       \
+    {"max-delay-us", OPT_UINT, offsetof(type, member.max_delay_us), "N", "0", 0, 60000000, NULL, \
+     "timer: hold a batch until the oldest request has waited N us; adaptive: hard cap (0: none); eager: not used"}, \
+    {"instances", OPT_UINT, offsetof(type, member.instances), "N", "0", 0, 256, NULL,          \
+     "threads that run the model; 0: one a processor (simulation: 1)"},                         \
+    {"intra-op-threads", OPT_UINT, offsetof(type, member.intra_op_threads), "N", "1", 1, 256, NULL, \
+     "ONNX Runtime's threads inside one run"},                                                  \
+    {"workers", OPT_UINT, offsetof(type, member.workers), "N", "0", 0, 256, NULL,              \
+     "threads for tokenizing and labels; 0: half the processors, at least 1"},                  \
+    {"preprocess", OPT_CHOICE, offsetof(type, member.preprocess), NULL, "pool", 0, 0, "pool|inline", \
+     "where texts are tokenized: in the workers, or (as an experiment) inside the instance thread"}, \
+    {"queue-limit", OPT_UINT, offsetof(type, member.queue_limit), "N", "4096", 1, 1000000, NULL, \
+     "requests waiting for an instance; more are refused with 503"},                            \
+    {"allow-spinning", OPT_FLAG, offsetof(type, member.allow_spinning), NULL, NULL, 0, 0, NULL, \
+     "let ONNX Runtime's threads spin after a run"},                                            \
+    {"denormal-as-zero", OPT_FLAG, offsetof(type, member.denormal_as_zero), NULL, NULL, 0, 0, NULL, \
+     "treat subnormal numbers as zero (much faster where weights hold them)"},                  \
+    {.kind = OPT_HEADING, .help = "Trace"},                                                     \
+    {"trace", OPT_STRING, offsetof(type, member.trace), "DIR", NULL, 0, 0, NULL,               \
+     "write the trace there: the slowest 1 %, a uniform sample, their batches whole"},          \
+    {"trace-all", OPT_FLAG, offsetof(type, member.trace_all), NULL, NULL, 0, 0, NULL,          \
+     "write every request"},                                                                    \
+    {"trace-sample", OPT_DOUBLE, offsetof(type, member.trace_sample), "SHARE", "0.01", 0, 1, NULL, \
+     "share of requests in the uniform sample"},                                                \
+    {"no-trace", OPT_FLAG, offsetof(type, member.no_trace), NULL, NULL, 0, 0, NULL,            \
+     "drop trace records at once: only to measure what tracing costs"}
+
+/* A model ready to take requests. Read-only after engine_create. */
+struct served_model {
+    struct model *model;
+    uint16_t trace_model;
+    bool is_text;        /* takes TEXT */
+    bool has_labels;     /* gives label and score */
+    /* What clients see: TEXT (or the tensors) in, the model's outputs and label, score out. */
+    struct signature shown;
+    /* A text model takes its own tensors too (ids from the client). */
+    uint32_t max_tokens;
+    const char *note;    /* something a person should know (a tokenizer that was left aside); NULL */
+};
+
+struct engine;
+/* Opens everything; on failure err says which model and why. The config must outlive the engine. */
+MUST_CHECK enum status engine_create(const struct engine_config *config, struct engine **out,
+                                     struct err *err);
+/* Finishes what was submitted, then frees. */
+void engine_free(struct engine *engine);
+size_t engine_model_count(const struct engine *engine);
+const struct served_model *engine_model(const struct engine *engine, size_t index);
+/* version empty: any. NULL when there is none. */
+const struct served_model *engine_find(const struct engine *engine, struct view name,
+                                       struct view version);
+struct tracer *engine_tracer(struct engine *engine);
+void engine_stats(struct engine *engine, size_t index, struct batcher_stats *out);
+size_t engine_workers_waiting(struct engine *engine);
+/* Shutdown has begun: nothing is held for company any more. */
+void engine_drain(struct engine *engine);
+/* The running configuration with the defaults filled in, models with their sha256, back end,
+ * processors: a JSON object, for config.json and result.json. */
+void engine_describe(struct engine *engine, struct buf *out);
+
+/* Starts a request. On ST_OK on_done will come exactly once; otherwise the request failed its
+ * checks (err in request) and stays the caller's, on_done never comes. AT_START, AT_RECEIVED and
+ * AT_DECODED are stamped by the caller. */
+MUST_CHECK enum status engine_submit(struct engine *engine, struct request *request);
+/* Wakes what submits since the last flush left asleep: call once at the end of a loop's turn. */
+void engine_flush(struct engine *engine);
+/* The caller no longer wants the answer; on_done still comes. Any thread. */
+void request_cancel(struct request *request);
+/* The last stage is over (AT_SENT stamped, or the client went away): hands the record to the
+ * trace. ring belongs to the calling thread. */
+void request_trace(struct request *request, struct trace_ring *ring);
+
+#endif

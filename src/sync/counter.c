@@ -1,0 +1,25 @@
+/* Atomic counts and flags: see counter.h. */
+#include "sync/counter.h"
+
+int64_t counter_add(struct counter *counter, int64_t delta) {
+    /* relaxed: a count orders nothing; readers only want a recent value */
+    return atomic_fetch_add_explicit(&counter->value, delta, memory_order_relaxed) + delta;
+}
+
+int64_t counter_get(const struct counter *counter) {
+    return atomic_load_explicit(&counter->value, memory_order_relaxed); /* relaxed: as above */
+}
+
+/* F1: publishes what the raiser wrote; pairs with F2. */
+void flag_raise(struct flag *flag) {
+    atomic_store_explicit(&flag->value, true, memory_order_release);
+}
+
+/* F2: pairs with F1. */
+bool flag_is_up(const struct flag *flag) {
+    return atomic_load_explicit(&flag->value, memory_order_acquire);
+}
+
+void flag_lower(struct flag *flag) {
+    atomic_store_explicit(&flag->value, false, memory_order_release);
+}
