@@ -188,7 +188,7 @@ static enum status set_uints(const struct option_spec *spec, struct option_uints
     struct option_uints list = {.items = NULL};
     for (;;) {
         const struct view part = {.data = text, .size = strcspn(text, ",")};
-        uint64_t bounds[3];
+        uint64_t bounds[3] = {0, 0, 1};
         enum status status = read_range(spec, part, bounds, err);
         status = status == ST_OK ? append_range(&list, bounds, err) : status;
         if (status != ST_OK) {
