@@ -32,8 +32,12 @@ void tokenizer_free(struct tokenizer *tokenizer);
 MUST_CHECK enum status tokenizer_encode(const struct tokenizer *tokenizer, struct view text,
                                         uint32_t max_tokens, struct arena *arena,
                                         struct encoding *out);
+/* The padding section's, else that of [PAD], else 0. tokenizer_encode itself never pads: how
+ * long a batch's rows are is the batch's affair. */
 int64_t tokenizer_pad_id(const struct tokenizer *tokenizer);
-uint32_t tokenizer_max_tokens(const struct tokenizer *tokenizer); /* the file's truncation; 0: none */
+/* The file's truncation, special tokens included; 0: none. */
+uint32_t tokenizer_max_tokens(const struct tokenizer *tokenizer);
+/* Entries of the vocabulary, and the added tokens that are not among them. */
 uint32_t tokenizer_vocab_size(const struct tokenizer *tokenizer);
 
 #endif

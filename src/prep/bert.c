@@ -1,0 +1,224 @@
+/* BERT's normalizer and splitter, to the letter of Hugging Face's: clean, space out Chinese,
+ * decompose and drop marks, lower-case, in that order, in one pass. Any thread. Invariant:
+ * characters that carry a combining class wait in `pending` until one without a class comes,
+ * since canonical order is only known then. See unicode_table.h for whose Unicode this is. */
+#include "prep/stages.h"
+
+enum {
+    ASCII_DROP = 0xff,
+    SPLIT_WORD = 0,
+    SPLIT_SPACE,
+    SPLIT_PUNCTUATION,
+    CODE_BITS = 24, /* a pending code point carries its class above them */
+};
+
+struct run {
+    const struct bert_normalizer *self;
+    struct text_buf *out;
+    struct id_list pending; /* class << CODE_BITS | code */
+    bool is_unordered;      /* pending needs sorting */
+};
+
+void bert_normalizer_prepare(struct bert_normalizer *self) {
+    self->matters = (self->cleans_text ? CODE_CONTROL | CODE_WHITESPACE : 0u)
+                    | (self->spaces_chinese ? CODE_CHINESE : 0u)
+                    | (self->strips_accents ? CODE_MARK | CODE_COMBINING | CODE_DECOMPOSES : 0u)
+                    | (self->lowers ? CODE_LOWERS : 0u);
+    for (unsigned byte = 0; byte < sizeof self->ascii; byte++) {
+        unsigned flags = unicode_flags(self->unicode, byte) & self->matters;
+        uint32_t lower[2] = {byte};
+        if (flags & CODE_CONTROL) {
+            lower[0] = ASCII_DROP;
+        } else if (flags & CODE_WHITESPACE) {
+            lower[0] = ' ';
+        } else if (flags & CODE_LOWERS) {
+            (void)unicode_lower(self->unicode, byte, lower);
+        }
+        self->ascii[byte] = (unsigned char)lower[0];
+    }
+}
+
+/* Writes one code point, lower-cased where that is asked for. */
+static bool put(struct run *run, uint32_t code) {
+    uint32_t codes[2] = {code};
+    size_t count = 1;
+    if (run->self->lowers && (unicode_flags(run->self->unicode, code) & CODE_LOWERS)) {
+        count = unicode_lower(run->self->unicode, code, codes);
+    }
+    if (!text_buf_reserve(run->out, 8)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        run->out->size += utf8_encode(codes[i], run->out->data + run->out->size);
+    }
+    return true;
+}
+
+/* Writes the pending code points by class, those of one class in their order. One pass a class
+ * that occurs: a hostile run of a million marks costs 63 passes and not a million squared. */
+static bool flush(struct run *run) {
+    const struct id_list *pending = &run->pending;
+    uint64_t classes = 0;
+    for (size_t i = 0; run->is_unordered && i < pending->count; i++) {
+        classes |= (uint64_t)1 << (pending->ids[i] >> CODE_BITS);
+    }
+    for (unsigned class = 0; class < CODE_CLASSES; class ++) {
+        if (run->is_unordered && (classes >> class & 1) == 0) {
+            continue;
+        }
+        for (size_t i = 0; i < pending->count; i++) {
+            if ((!run->is_unordered || pending->ids[i] >> CODE_BITS == class)
+                && !put(run, pending->ids[i] & ((1u << CODE_BITS) - 1))) {
+                return false;
+            }
+        }
+        if (!run->is_unordered) {
+            break;
+        }
+    }
+    run->pending.count = 0;
+    run->is_unordered = false;
+    return true;
+}
+
+/* One code point after decomposition. */
+static bool put_part(struct run *run, uint32_t code) {
+    unsigned flags = unicode_flags(run->self->unicode, code);
+    bool is_starter = (flags & CODE_COMBINING) == 0;
+    if (is_starter && run->pending.count > 0 && !flush(run)) {
+        return false;
+    }
+    if (flags & CODE_MARK) {
+        return true; /* dropped; without a class it has still ended the run */
+    }
+    if (is_starter) {
+        return put(run, code);
+    }
+    uint32_t entry = unicode_class(code) << CODE_BITS | code;
+    const struct id_list *pending = &run->pending;
+    if (pending->count > 0 && pending->ids[pending->count - 1] >> CODE_BITS > entry >> CODE_BITS) {
+        run->is_unordered = true;
+    }
+    return id_list_push(&run->pending, entry);
+}
+
+static bool put_decomposed(struct run *run, uint32_t code, unsigned flags) {
+    if (!run->self->strips_accents) {
+        return put(run, code);
+    }
+    uint32_t parts[CODE_PARTS_MAX] = {code};
+    size_t count = 1;
+    if (flags & CODE_DECOMPOSES) {
+        count = unicode_decompose(run->self->unicode, code, parts);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!put_part(run, parts[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A code point that the normalizer changes, or that comes while others are pending. */
+static bool put_changed(struct run *run, uint32_t code, unsigned flags) {
+    const struct bert_normalizer *self = run->self;
+    if (self->cleans_text && (flags & CODE_CONTROL)) {
+        return true;
+    }
+    if (self->cleans_text && (flags & CODE_WHITESPACE)) {
+        return put_decomposed(run, ' ', 0);
+    }
+    if (self->spaces_chinese && (flags & CODE_CHINESE)) {
+        return put_decomposed(run, ' ', 0) && put_decomposed(run, code, flags)
+               && put_decomposed(run, ' ', 0);
+    }
+    return put_decomposed(run, code, flags);
+}
+
+/* A stretch of ASCII with nothing pending: a table look-up a byte. Returns bytes taken. */
+static size_t copy_ascii(const struct bert_normalizer *self, const unsigned char *data,
+                         size_t size, struct text_buf *out) {
+    unsigned char *to = out->data + out->size;
+    size_t at = 0;
+    while (at < size && data[at] < 0x80) {
+        unsigned char byte = self->ascii[data[at++]];
+        *to = byte;
+        to += byte != ASCII_DROP;
+    }
+    out->size = (size_t)(to - out->data);
+    return at;
+}
+
+static bool bert_normalizer_run(const void *self, struct view text, struct text_buf *out) {
+    struct run run = {.self = self, .out = out, .pending = {.arena = out->arena}};
+    const unsigned char *data = (const unsigned char *)text.data;
+    size_t at = 0;
+    while (at < text.size) {
+        /* Room for the rest unchanged and a code point: all that is written without asking. */
+        if (!text_buf_reserve(out, text.size - at + 8)) {
+            return false;
+        }
+        if (data[at] < 0x80 && run.pending.count == 0) {
+            at += copy_ascii(run.self, data + at, text.size - at, out);
+            continue;
+        }
+        uint32_t code;
+        size_t length = utf8_decode(data + at, &code);
+        unsigned flags = unicode_flags(run.self->unicode, code);
+        if ((flags & run.self->matters) == 0 && run.pending.count == 0) {
+            memcpy(out->data + out->size, data + at, length);
+            out->size += length;
+        } else if (!put_changed(&run, code, flags)) {
+            return false;
+        }
+        at += length;
+    }
+    return flush(&run);
+}
+
+const struct normalizer_ops BERT_NORMALIZER = {.run = bert_normalizer_run};
+
+static unsigned char split_kind(unsigned flags) {
+    return flags & CODE_WHITESPACE ? SPLIT_SPACE
+           : flags & CODE_PUNCTUATION ? SPLIT_PUNCTUATION : SPLIT_WORD;
+}
+
+void bert_splitter_init(struct bert_splitter *self, const struct unicode_table *unicode) {
+    self->unicode = unicode;
+    for (unsigned byte = 0; byte < sizeof self->ascii; byte++) {
+        self->ascii[byte] = split_kind(unicode_flags(unicode, byte));
+    }
+}
+
+static unsigned char kind_at(const struct bert_splitter *self, const unsigned char *data,
+                             size_t *out_length) {
+    if (data[0] < 0x80) {
+        *out_length = 1;
+        return self->ascii[data[0]];
+    }
+    uint32_t code;
+    *out_length = utf8_decode(data, &code);
+    return split_kind(unicode_flags(self->unicode, code));
+}
+
+static struct view bert_splitter_next(const void *self, struct view text, size_t *at) {
+    const unsigned char *data = (const unsigned char *)text.data;
+    size_t start = *at;
+    size_t length = 0;
+    unsigned char kind = SPLIT_SPACE;
+    while (start < text.size && (kind = kind_at(self, data + start, &length)) == SPLIT_SPACE) {
+        start += length;
+    }
+    size_t end = start;
+    if (start < text.size) {
+        end += length;
+    }
+    while (kind == SPLIT_WORD && end < text.size
+           && kind_at(self, data + end, &length) == SPLIT_WORD) {
+        end += length;
+    }
+    *at = end;
+    return (struct view){text.data + start, end - start};
+}
+
+const struct splitter_ops BERT_SPLITTER = {.next = bert_splitter_next, .ends_at_space = true};
