@@ -79,8 +79,28 @@ void histogram_record_n(struct histogram *histogram, uint64_t value, uint64_t co
     histogram->counts[index_of(histogram, value)] += count;
 }
 
+/* The way of nearly every value. Signed conversions are one instruction, unsigned ones are
+ * not; highest is below 2^63. */
+static inline void record_one(struct histogram *histogram, uint64_t value) {
+    if (value > histogram->highest) {
+        histogram_record_n(histogram, value, 1);
+        return;
+    }
+    if (histogram->count == 0 || value < histogram->min) histogram->min = value;
+    if (value > histogram->max) histogram->max = value;
+    histogram->count++;
+    histogram->sum += (double)(int64_t)value;
+    histogram->counts[index_of(histogram, value)]++;
+}
+
 void histogram_record(struct histogram *histogram, uint64_t value) {
-    histogram_record_n(histogram, value, 1);
+    record_one(histogram, value);
+}
+
+void histogram_record_each(struct histogram *histograms, const uint64_t *values, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        if (values[i] != 0) record_one(&histograms[i], values[i]);
+    }
 }
 
 void histogram_add(struct histogram *into, const struct histogram *from) {

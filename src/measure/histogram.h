@@ -21,6 +21,8 @@ int histogram_init(struct histogram *histogram, unsigned digits, uint64_t highes
 void histogram_done(struct histogram *histogram); /* a zeroed one is allowed */
 void histogram_clear(struct histogram *histogram);
 void histogram_record(struct histogram *histogram, uint64_t value);
+/* values[i] into histograms[i], all of the same digits and range; zeros are passed over. */
+void histogram_record_each(struct histogram *histograms, const uint64_t *values, unsigned n);
 void histogram_record_n(struct histogram *histogram, uint64_t value, uint64_t count);
 /* into += from; both of the same digits and range. */
 void histogram_add(struct histogram *into, const struct histogram *from);

@@ -85,10 +85,11 @@ struct batch_record {
 /* Durations of all stages in ns, sum = at[SENT] - at[START] exactly (or the last stamped
  * instant). out has STAGE_COUNT entries. Returns the total. */
 uint64_t trace_durations(const struct trace_record *record, uint64_t *out);
+/* The same, and whether no stamp lies before an earlier one. */
+uint64_t trace_durations_checked(const struct trace_record *record, uint64_t *out,
+                                 bool *out_ordered);
 /* The latest stamp; 0 when there is none. */
 uint64_t trace_end(const struct trace_record *record);
-/* No stamp lies before an earlier one. */
-bool trace_is_ordered(const struct trace_record *record);
 
 struct tracer;
 struct trace_ring; /* one a writing thread */

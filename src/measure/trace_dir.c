@@ -26,7 +26,8 @@ static int make_directories(char *path) {
 }
 
 static enum status open_file(struct trace_dir *dir, struct trace_file *file, struct err *err) {
-    file->fd = openat(dir->fd, file->name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC;
+    file->fd = openat(dir->fd, file->name, flags, 0666);
     if (file->fd >= 0) return ST_OK;
     if (errno == EEXIST) {
         return err_set(err, ST_INVALID,
@@ -57,7 +58,11 @@ enum status trace_dir_open(struct trace_dir *dir, const char *path, uint64_t max
                          "another --trace directory or remove it", path);
     }
     if (status == ST_OK) status = open_file(dir, &dir->requests, err);
-    if (status == ST_OK) status = open_file(dir, &dir->batches, err);
+    if (status == ST_OK) {
+        status = open_file(dir, &dir->batches, err);
+        /* Or the next try would take this one's file for a run. */
+        if (status != ST_OK) unlinkat(dir->fd, dir->requests.name, 0);
+    }
     if (status != ST_OK) trace_dir_close(dir);
     return status;
 }

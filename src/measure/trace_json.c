@@ -47,26 +47,39 @@ static char *put_bytes(char *at, const char *text, size_t size) {
     return at + size;
 }
 
+static const char digit_pairs[] = "00010203040506070809101112131415161718192021222324"
+                                  "25262728293031323334353637383940414243444546474849"
+                                  "50515253545556575859606162636465666768697071727374"
+                                  "75767778798081828384858687888990919293949596979899";
+
+static unsigned digit_count(uint64_t value) {
+    static const uint64_t powers[] = {
+        1ull, 10ull, 100ull, 1000ull, 10000ull, 100000ull, 1000000ull, 10000000ull, 100000000ull,
+        1000000000ull, 10000000000ull, 100000000000ull, 1000000000000ull, 10000000000000ull,
+        100000000000000ull, 1000000000000000ull, 10000000000000000ull, 100000000000000000ull,
+        1000000000000000000ull, 10000000000000000000ull};
+    /* log10(2) is about 1233/4096: right or one too many. */
+    const unsigned guess = (64 - (unsigned)__builtin_clzll(value | 1)) * 1233 >> 12;
+    return guess + (value >= powers[guess]);
+}
+
+/* Counting first lets the digits go where they belong; by way of a temporary, the copy would
+ * wait for the small stores before it. */
 static char *put_u64(char *at, uint64_t value) {
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
-                                "25262728293031323334353637383940414243444546474849"
-                                "50515253545556575859606162636465666768697071727374"
-                                "75767778798081828384858687888990919293949596979899";
-    char digits[20];
-    unsigned start = sizeof digits;
+    if (value < 10) {
+        *at = (char)('0' + value);
+        return at + 1;
+    }
+    char *end = at + digit_count(value);
+    char *digit = end;
     while (value >= 100) {
-        const unsigned pair = (unsigned)(value % 100) * 2;
+        digit -= 2;
+        memcpy(digit, digit_pairs + value % 100 * 2, 2);
         value /= 100;
-        digits[--start] = pairs[pair + 1];
-        digits[--start] = pairs[pair];
     }
-    if (value >= 10) {
-        digits[--start] = pairs[value * 2 + 1];
-        digits[--start] = pairs[value * 2];
-    } else {
-        digits[--start] = (char)('0' + value);
-    }
-    return put_bytes(at, digits + start, sizeof digits - start);
+    if (value >= 10) memcpy(digit - 2, digit_pairs + value * 2, 2);
+    else digit[-1] = (char)('0' + value);
+    return end;
 }
 
 /* literal is a string literal: its length is known when this is compiled. */

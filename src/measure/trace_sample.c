@@ -258,10 +258,17 @@ static void write_request(struct trace_sample *sample, struct window *window, si
 /* Writes what is in the sets and was not written yet. */
 static void write_companions(struct trace_sample *sample, struct window *window,
                              const struct batch_set *chosen, const struct batch_set *before) {
+    if (chosen->count == 0 && before->count == 0) return;
+    uint64_t last = 0; /* a batch's requests mostly follow each other: look once */
+    bool is_last_in = false;
     for (size_t i = 0; i < window->request_count; i++) {
         struct key *key = &window->keys[i];
         if (key->why != SAMPLED_NONE) continue;
-        if (!set_has(chosen, key->batch) && !set_has(before, key->batch)) continue;
+        if (key->batch != last) {
+            last = key->batch;
+            is_last_in = set_has(chosen, last) || set_has(before, last);
+        }
+        if (!is_last_in) continue;
         key->why = SAMPLED_BATCH;
         write_request(sample, window, i);
     }

@@ -31,7 +31,8 @@ struct trace_sample_config {
 };
 
 struct trace_sample;
-struct trace_sample *trace_sample_create(const struct trace_sample_config *config); /* NULL: no memory */
+/* NULL: no memory. */
+struct trace_sample *trace_sample_create(const struct trace_sample_config *config);
 void trace_sample_free(struct trace_sample *sample); /* writes nothing; NULL allowed */
 /* Copies the record. total_ns as trace_durations() gives it. May end the window. */
 void trace_sample_request(struct trace_sample *sample, const struct trace_record *record,

@@ -33,17 +33,15 @@ void trace_stats_done(struct trace_stats *stats) {
 }
 
 void trace_stats_request(struct trace_stats *stats, const struct trace_record *record,
-                         const uint64_t *durations, uint64_t total_ns) {
+                         const uint64_t *durations, uint64_t total_ns, bool is_ordered) {
     const enum status status = record->status < ST_COUNT ? record->status : ST_INTERNAL;
     stats->by_status[status]++;
     histogram_record(&stats->total_ns, total_ns);
-    for (unsigned i = 0; i < STAGE_COUNT; i++) {
-        if (durations[i] != 0) histogram_record(&stats->stage_ns[i], durations[i]);
-    }
+    histogram_record_each(stats->stage_ns, durations, STAGE_COUNT);
     if (record->lock_wait_ns != 0) histogram_record(&stats->lock_wait_ns, record->lock_wait_ns);
     stats->bytes_in += record->bytes_in;
     stats->bytes_out += record->bytes_out;
-    stats->stamps_out_of_order += !trace_is_ordered(record);
+    stats->stamps_out_of_order += !is_ordered;
     if (status != ST_OK) return;
     stats->rows += record->rows;
     stats->total_sum_ns += total_ns;

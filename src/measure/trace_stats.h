@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "measure/histogram.h"
 #include "measure/stage.h"
+#include <stdbool.h>
 
 enum { TRACE_MAX_BATCH = 4096 };
 
@@ -35,10 +36,10 @@ struct trace_stats {
 /* What follows is for the tracer. model is not copied. Failure leaves nothing to free. */
 MUST_CHECK enum status trace_stats_init(struct trace_stats *stats, const char *model);
 void trace_stats_done(struct trace_stats *stats);
-/* durations and total_ns as trace_durations() gives them. Stages that took no time are not
+/* durations and total_ns as trace_durations_checked() gives them. Stages that took no time are not
  * put into their histograms here: most of a request's are, and trace_stats_settle catches up. */
 void trace_stats_request(struct trace_stats *stats, const struct trace_record *record,
-                         const uint64_t *durations, uint64_t total_ns);
+                         const uint64_t *durations, uint64_t total_ns, bool is_ordered);
 void trace_stats_batch(struct trace_stats *stats, const struct batch_record *record);
 /* Before anybody reads: counts the zeros, so that each stage has as many values as there were
  * requests. */

@@ -25,7 +25,8 @@ static void escapes_label_values_and_help(void **state) {
     prom_u64(&out, "requests_total", labels, 2, 18446744073709551615u);
     assert_text(&out, "# HELP requests_total a \\\\ and\\na \"quote\"\n"
                       "# TYPE requests_total counter\n"
-                      "requests_total{model=\"a\\\"b\\\\c\\nd\",version=\"1\"} 18446744073709551615\n");
+                      "requests_total{model=\"a\\\"b\\\\c\\nd\",version=\"1\"} "
+                      "18446744073709551615\n");
 }
 
 static void writes_numbers_that_are_not_finite_in_prometheus_words(void **state) {

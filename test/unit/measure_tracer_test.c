@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -336,6 +337,14 @@ static void a_directory_with_a_run_is_refused_with_the_remedy(void **state) {
     const struct tracer_config again = {.directory = path_of("run")};
     assert_int_equal(tracer_create(&again, &tracer, &err), ST_INVALID);
     assert_int_not_equal(access(path_of("run/requests.jsonl"), F_OK), 0);
+    /* A refusal leaves nothing behind that would be the reason of the next. */
+    unlink(path_of("run/summary.json"));
+    close(open(path_of("run/batches.jsonl"), O_CREAT | O_WRONLY, 0600));
+    const struct tracer_config third = {.directory = path_of("run")};
+    assert_int_equal(tracer_create(&third, &tracer, &err), ST_INVALID);
+    unlink(path_of("run/batches.jsonl"));
+    const struct tracer_config fourth = {.directory = path_of("run")};
+    tracer_free(create(&fourth));
 }
 
 static void a_directory_that_cannot_be_made_is_an_error_that_names_it(void **state) {
@@ -471,6 +480,77 @@ static void a_tracer_that_is_off_takes_records_and_forgets_them(void **state) {
     tracer_free(NULL);
 }
 
+static void numbers_of_every_length_come_out_exactly(void **state) {
+    (void)state;
+    struct buf out;
+    buf_init(&out);
+    for (uint64_t power = 1;; power *= 10) {
+        for (int offset = -1; offset <= 1; offset++) {
+            const uint64_t value = power + (uint64_t)offset;
+            char expected[64];
+            snprintf(expected, sizeof expected, "{\"batch\":%llu,", (unsigned long long)value);
+            buf_clear(&out);
+            trace_json_batch(&out, &(struct batch_record){.batch = value}, view_of("\"m\""));
+            assert_memory_equal(out.data, expected, strlen(expected));
+        }
+        if (power == 10000000000000000000u) break;
+    }
+    buf_clear(&out);
+    trace_json_batch(&out, &(struct batch_record){.batch = UINT64_MAX}, view_of("\"m\""));
+    assert_memory_equal(out.data, "{\"batch\":18446744073709551615,", 30);
+    buf_done(&out);
+}
+
+static void assert_documented(const char *manual, const json_t *line) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)line, key, value) {
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "`%s`", key);
+        bool is_there = strstr(manual, quoted) != NULL;
+        for (unsigned i = 0; i < STAGE_COUNT && !is_there; i++) {
+            snprintf(quoted, sizeof quoted, "%s_ns", stage_name(i));
+            if (strcmp(key, quoted) != 0) continue;
+            snprintf(quoted, sizeof quoted, "| `%s` | %s", stage_name(i),
+                     i == STAGE_PREPROCESS_WAIT ? "" : stage_help(i));
+            is_there = strstr(manual, quoted) != NULL;
+        }
+        if (!is_there) fail_msg("docs/trace.md does not have %s", key);
+    }
+}
+
+static void every_field_is_in_the_manual(void **state) {
+    (void)state;
+    FILE *in = fopen(TEST_SOURCE_DIR "/docs/trace.md", "r");
+    assert_non_null(in);
+    static char manual[1 << 16];
+    manual[fread(manual, 1, sizeof manual - 1, in)] = '\0';
+    fclose(in);
+    struct buf out;
+    buf_init(&out);
+    const struct trace_record record = example(0, 1);
+    trace_json_request(&out, &record, view_of("\"m\""), (struct sampling){.why = SAMPLED_SLOW});
+    json_t *line = json_loadb(out.data, out.size, 0, NULL);
+    assert_non_null(line);
+    assert_documented(manual, line);
+    json_decref(line);
+    buf_clear(&out);
+    trace_json_batch(&out, &example_batch, view_of("\"m\""));
+    line = json_loadb(out.data, out.size, 0, NULL);
+    assert_non_null(line);
+    assert_documented(manual, line);
+    json_decref(line);
+    buf_done(&out);
+}
+
+static void every_status_has_its_name_in_lower_case(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < ST_COUNT; i++) {
+        assert_int_equal(strcasecmp(trace_json_status(i), status_name(i)), 0);
+        assert_true(trace_json_status(i)[0] >= 'a');
+    }
+}
+
 static void no_line_is_begun_when_memory_is_out(void **state) {
     (void)state;
     struct buf out = {.failed = true};
@@ -495,6 +575,9 @@ int main(void) {
         TEST(attaches_a_file_once),
         TEST(a_full_ring_drops_and_counts),
         TEST(a_tracer_that_is_off_takes_records_and_forgets_them),
+        TEST(numbers_of_every_length_come_out_exactly),
+        TEST(every_field_is_in_the_manual),
+        TEST(every_status_has_its_name_in_lower_case),
         TEST(no_line_is_begun_when_memory_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
