@@ -13,6 +13,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* Where a thread may be preempted to the most harm. The stress test gives up the processor
+ * there now and then; otherwise nothing. */
+#ifndef MPMC_PAUSE
+#define MPMC_PAUSE() ((void)0)
+#endif
+
 enum { INDEX_BITS = 24 };
 static const uint64_t INDEX_MASK = (1u << INDEX_BITS) - 1;
 static const uint64_t NIL = (1u << INDEX_BITS) - 1; /* no node has this index */
@@ -73,6 +79,7 @@ static uint64_t take_free(struct mpmc *queue) {
          * tag makes the exchange fail. */
         const uint64_t below = atomic_load_explicit(&queue->nodes[index_of(top)].free_next,
                                                     memory_order_relaxed);
+        MPMC_PAUSE();
         if (atomic_compare_exchange_weak_explicit(&queue->free, &top, successor(top, below),
                                                   memory_order_acquire, memory_order_acquire)) {
             return index_of(top);
@@ -86,6 +93,7 @@ static void give_free(struct mpmc *queue, uint64_t index) {
     uint64_t top = atomic_load_explicit(&queue->free, memory_order_relaxed);
     do {
         atomic_store_explicit(&queue->nodes[index].free_next, index_of(top), memory_order_relaxed);
+        MPMC_PAUSE();
         /* R1: publishes free_next, and that we no longer look at the node; pairs with A1. */
     } while (!atomic_compare_exchange_weak_explicit(&queue->free, &top, successor(top, index),
                                                     memory_order_release, memory_order_relaxed));
@@ -117,6 +125,7 @@ bool mpmc_push(struct mpmc *queue, void *item) {
         struct node *last = &queue->nodes[index_of(tail)];
         /* A2: the next node is whole; pairs with R2 and R5. */
         uint64_t next = atomic_load_explicit(&last->next, memory_order_acquire);
+        MPMC_PAUSE();
         /* Relaxed: after A2. Unchanged, tag and all, means that next was read while last was
          * the tail, and not in a later life of the node. */
         if (tail != atomic_load_explicit(&queue->tail, memory_order_relaxed)) {
@@ -126,9 +135,11 @@ bool mpmc_push(struct mpmc *queue, void *item) {
             advance_tail(queue, tail, index_of(next)); /* for a producer that was preempted */
             continue;
         }
+        MPMC_PAUSE();
         /* R2: publishes the item, and what the caller wrote before; pairs with A2. */
         if (atomic_compare_exchange_weak_explicit(&last->next, &next, successor(next, index),
                                                   memory_order_release, memory_order_relaxed)) {
+            MPMC_PAUSE();
             advance_tail(queue, tail, index);
             return true;
         }
@@ -140,8 +151,10 @@ void *mpmc_pop(struct mpmc *queue) {
         /* A4: sees the dummy's fields; pairs with R4. */
         uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
         const uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_acquire); /* A3 */
+        MPMC_PAUSE();
         const uint64_t next = atomic_load_explicit(&queue->nodes[index_of(head)].next,
                                                    memory_order_acquire); /* A2 */
+        MPMC_PAUSE();
         /* Relaxed: after A2. Unchanged means that tail and next belong to this head. */
         if (head != atomic_load_explicit(&queue->head, memory_order_relaxed)) {
             continue;
@@ -156,10 +169,12 @@ void *mpmc_pop(struct mpmc *queue) {
         /* Relaxed: A2 published it. Read before the exchange, since afterwards the node may be
          * popped as a dummy and used again by others. */
         void *item = atomic_load_explicit(&queue->nodes[index_of(next)].item, memory_order_relaxed);
+        MPMC_PAUSE();
         /* R4: passes on what A2 saw of the new dummy; pairs with A4. */
         if (atomic_compare_exchange_weak_explicit(&queue->head, &head,
                                                   successor(head, index_of(next)),
                                                   memory_order_release, memory_order_relaxed)) {
+            MPMC_PAUSE();
             give_free(queue, index_of(head));
             return item;
         }

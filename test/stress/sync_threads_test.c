@@ -14,11 +14,20 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-enum { HANDOVERS = 100000, POOL_JOBS = 20000, LOCKERS = 6, LOCKS_EACH = 5000 };
+enum { HANDOVERS = 100000, ROUNDS = 100000, POOL_JOBS = 20000, LONE_JOBS = 20000, LOCKERS = 6,
+       LOCKS_EACH = 5000 };
+
+/* So many turns of an empty loop, fewer than 2^bits, other ones each time, so that what one
+ * thread does meets every point of what the other does. */
+static void dawdle(unsigned *seed, unsigned bits) {
+    *seed = *seed * 1664525u + 1013904223u;
+    for (volatile unsigned i = *seed >> (32 - bits); i > 0; i--) {
+    }
+}
 
 struct side {
     struct parker parker;
-    _Atomic unsigned turn; /* the work: relaxed, so that only the parker can order it */
+    _Atomic unsigned turn; /* the work */
 };
 
 struct table {
@@ -27,9 +36,9 @@ struct table {
 };
 
 static void await(struct side *side, unsigned turn) {
-    while (atomic_load_explicit(&side->turn, memory_order_relaxed) < turn) {
+    while (atomic_load_explicit(&side->turn, memory_order_acquire) < turn) {
         const uint32_t key = parker_prepare(&side->parker);
-        if (atomic_load_explicit(&side->turn, memory_order_relaxed) >= turn) {
+        if (atomic_load_explicit(&side->turn, memory_order_acquire) >= turn) {
             parker_cancel(&side->parker);
             return;
         }
@@ -38,14 +47,16 @@ static void await(struct side *side, unsigned turn) {
 }
 
 static void hand_over(struct side *side, unsigned turn) {
-    atomic_store_explicit(&side->turn, turn, memory_order_relaxed);
+    atomic_store_explicit(&side->turn, turn, memory_order_release);
     parker_wake(&side->parker, 1);
 }
 
 static void *answer(void *argument) {
     struct table *table = argument;
+    unsigned seed = 1;
     for (unsigned turn = 1; turn <= HANDOVERS / 2; turn++) {
         await(&table->ping, turn);
+        dawdle(&seed, 8);
         hand_over(&table->pong, turn);
     }
     return NULL;
@@ -58,13 +69,72 @@ static void parker_loses_no_wake_in_100000_handovers(void **state) {
     parker_init(&table.ping.parker);
     parker_init(&table.pong.parker);
     assert_int_equal(pthread_create(&thread, NULL, answer, &table), 0);
+    unsigned seed = 2;
     for (unsigned turn = 1; turn <= HANDOVERS / 2; turn++) {
+        dawdle(&seed, 8);
         hand_over(&table.ping, turn);
         await(&table.pong, turn);
     }
     pthread_join(thread, NULL);
     assert_int_equal(atomic_load(&table.ping.parker.sleepers), 0);
     assert_int_equal(atomic_load(&table.pong.parker.sleepers), 0);
+}
+
+/* Two threads meet, then one prepares to sleep and looks for work while the other publishes
+ * work and wakes: the invariant in parker.c, without the sleep. */
+struct meeting {
+    struct parker parker;
+    _Alignas(64) _Atomic unsigned work;
+    _Alignas(64) _Atomic unsigned arrived;
+    bool has_woken[ROUNDS + 1];
+};
+
+static void meet(struct meeting *meeting, unsigned arrivals) {
+    atomic_fetch_add(&meeting->arrived, 1);
+    for (unsigned spins = 0; atomic_load(&meeting->arrived) < arrivals; spins++) {
+        if (spins > 1000) {
+            sched_yield();
+        }
+    }
+}
+
+static void *wake_each_round(void *argument) {
+    struct meeting *meeting = argument;
+    unsigned seed = 4;
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        meet(meeting, 4 * round - 2);
+        dawdle(&seed, 6);
+        atomic_store_explicit(&meeting->work, round, memory_order_relaxed);
+        meeting->has_woken[round] = parker_wake(&meeting->parker, 1);
+        meet(meeting, 4 * round);
+    }
+    return NULL;
+}
+
+static void parker_shows_the_sleeper_to_the_waker_or_the_work_to_the_sleeper(void **state) {
+    (void)state;
+    struct meeting *meeting = aligned_alloc(64, (sizeof(*meeting) + 63) / 64 * 64);
+    unsigned sleeper_saw_work = 0;
+    unsigned seed = 5;
+    pthread_t thread;
+    assert_non_null(meeting);
+    parker_init(&meeting->parker);
+    atomic_store(&meeting->work, 0);
+    atomic_store(&meeting->arrived, 0);
+    assert_int_equal(pthread_create(&thread, NULL, wake_each_round, meeting), 0);
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        meet(meeting, 4 * round - 2);
+        dawdle(&seed, 6);
+        (void)parker_prepare(&meeting->parker);
+        const unsigned work = atomic_load_explicit(&meeting->work, memory_order_relaxed);
+        meet(meeting, 4 * round);
+        parker_cancel(&meeting->parker);
+        assert_true(work == round || meeting->has_woken[round]);
+        sleeper_saw_work += work == round;
+    }
+    pthread_join(thread, NULL);
+    assert_true(sleeper_saw_work > 0);
+    free(meeting);
 }
 
 struct feed {
@@ -173,6 +243,36 @@ static void pool_runs_every_job_once(void **state) {
         assert_int_equal(jobs[i].runs, 1);
     }
     free(jobs);
+}
+
+struct lone_job {
+    struct pool_job job;
+    _Atomic unsigned runs;
+};
+
+static void run_lone_job(struct pool_job *job, unsigned worker) {
+    struct lone_job *self = (struct lone_job *)job; /* job is the first member */
+    (void)worker;
+    atomic_fetch_add(&self->runs, 1);
+}
+
+static void pool_runs_a_job_that_no_other_follows(void **state) {
+    (void)state;
+    struct lone_job job = {.job = {.run = run_lone_job}};
+    struct pool *pool = NULL;
+    unsigned seed = 3;
+    assert_int_equal(pool_create(1, 4, &pool, NULL), ST_OK);
+    for (unsigned turn = 1; turn <= LONE_JOBS; turn++) {
+        dawdle(&seed, 8);
+        assert_true(pool_submit(pool, &job.job));
+        /* Not parked: the next job must come while the worker is on its way to sleep. */
+        for (unsigned spins = 0; atomic_load(&job.runs) < turn; spins++) {
+            if (spins > 1000) {
+                sched_yield();
+            }
+        }
+    }
+    pool_free(pool);
 }
 
 static void pool_comes_and_goes_at_once(void **state) {
@@ -313,8 +413,10 @@ static void timed_mutex_signal_loses_no_wake(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parker_loses_no_wake_in_100000_handovers),
+        cmocka_unit_test(parker_shows_the_sleeper_to_the_waker_or_the_work_to_the_sleeper),
         cmocka_unit_test(parker_wakes_the_taker_of_a_queue_with_4_producers),
         cmocka_unit_test(pool_runs_every_job_once),
+        cmocka_unit_test(pool_runs_a_job_that_no_other_follows),
         cmocka_unit_test(pool_comes_and_goes_at_once),
         cmocka_unit_test(timed_mutex_keeps_accounts_that_add_up),
         cmocka_unit_test(timed_mutex_signal_loses_no_wake),
