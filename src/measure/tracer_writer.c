@@ -2,7 +2,7 @@
  * sampler, and writes what that has chosen.
  *
  * Thread: this is it (ROLE_SAMPLER). It shares a processor with serving where there are few:
- * what it costs a record is measured (docs/trace.md) and worth keeping low.
+ * nanoseconds a record count.
  * Invariant: no file is written and nobody is called back under the lock.
  * Next: trace_sample.h (what is chosen), trace_dir.h (how it is written). */
 #include "measure/tracer_impl.h"
