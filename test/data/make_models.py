@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Writes the small ONNX models of the tests, each beside this file. Standard library only: a
+model is a handful of protobuf fields, numbered in onnx.proto, and these are all that we need.
+
+    python3 test/data/make_models.py
+"""
+import os
+import struct
+
+FLOAT, UINT8, INT8, UINT16, INT16, INT32, INT64, STRING, BOOL, FP16, DOUBLE, UINT32, UINT64 = range(1, 14)
+BF16, FLOAT8 = 16, 17
+
+
+def varint(n):
+    out = b""
+    while n > 0x7F:
+        out += bytes([n & 0x7F | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+
+def integer(field, n):
+    return varint(field << 3) + varint(n)
+
+
+def blob(field, data):
+    data = data.encode() if isinstance(data, str) else data
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def tensor(name, dtype, dims, raw):  # TensorProto
+    return b"".join(integer(1, d) for d in dims) + integer(2, dtype) + blob(8, name) + blob(9, raw)
+
+
+def tensor_type(dtype, dims):  # TypeProto.tensor_type; dims None: no rank, "": unnamed, "n": named
+    shape = b""
+    if dims is not None:
+        for d in dims:
+            shape += blob(1, integer(1, d) if isinstance(d, int) else blob(2, d) if d else b"")
+        shape = blob(2, shape)
+    return blob(1, integer(1, dtype) + shape)
+
+
+def value(name, dtype, dims):  # ValueInfoProto
+    return blob(1, name) + blob(2, tensor_type(dtype, dims))
+
+
+def sequence(name, dtype, dims):
+    return blob(1, name) + blob(2, blob(4, blob(1, tensor_type(dtype, dims))))
+
+
+def attribute(name, n):  # AttributeProto, an integer
+    return blob(1, name) + integer(3, n) + integer(20, 2)
+
+
+def node(op, inputs, outputs, name="", attributes=()):
+    return (b"".join(blob(1, i) for i in inputs) + b"".join(blob(2, o) for o in outputs) +
+            blob(3, name) + blob(4, op) + b"".join(blob(5, a) for a in attributes))
+
+
+def write(file, nodes, inputs, outputs, constants=(), opset=17):
+    graph = (b"".join(blob(1, n) for n in nodes) + blob(2, "g") +
+             b"".join(blob(5, c) for c in constants) + b"".join(blob(11, i) for i in inputs) +
+             b"".join(blob(12, o) for o in outputs))
+    model = integer(1, 9) + blob(2, "telltale tests") + blob(7, graph) + blob(8, integer(2, opset))
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), file), "wb") as f:
+        f.write(model)
+
+
+ONE = tensor("one", FLOAT, [1], struct.pack("<f", 1))
+
+write("add.onnx", [node("Add", ["INPUT0", "one"], ["OUTPUT0"])],
+      [value("INPUT0", FLOAT, ["batch", 16])], [value("OUTPUT0", FLOAT, ["batch", 16])], [ONE])
+# The same with a fixed batch.
+write("add_fixed.onnx", [node("Add", ["INPUT0", "one"], ["OUTPUT0"])],
+      [value("INPUT0", FLOAT, [1, 16])], [value("OUTPUT0", FLOAT, [1, 16])], [ONE])
+write("strings.onnx", [node("Identity", ["S"], ["T"])],
+      [value("S", STRING, ["n"])], [value("T", STRING, ["n"])])
+KINDS = [("BOOL", BOOL), ("FP16", FP16), ("BF16", BF16), ("INT8", INT8), ("UINT64", UINT64), ("FP64", DOUBLE)]
+write("kinds.onnx", [node("Identity", ["in_" + k], ["out_" + k]) for k, _ in KINDS],
+      [value("in_" + k, t, ["n", 2]) for k, t in KINDS],
+      [value("out_" + k, t, ["n", 2]) for k, t in KINDS])
+write("cast.onnx", [node("Cast", ["X"], ["Y"], attributes=[attribute("to", INT64)])],
+      [value("X", FLOAT, ["n"])], [value("Y", INT64, ["n"])])
+write("scalar.onnx", [node("Add", ["X", "X"], ["Y"])], [value("X", FLOAT, [])], [value("Y", FLOAT, [])])
+# An output whose shape depends on the values.
+write("nonzero.onnx", [node("NonZero", ["X"], ["Y"])],
+      [value("X", FLOAT, ["n", "m"])], [value("Y", INT64, [2, ""])])
+# Fails where n is not a multiple of 3.
+write("reshape.onnx", [node("Reshape", ["X", "to"], ["Y"], name="fold")],
+      [value("X", FLOAT, ["n"])], [value("Y", FLOAT, ["k", 3])],
+      [tensor("to", INT64, [2], struct.pack("<qq", -1, 3))])
+# Fails where an index is out of range.
+write("gather.onnx", [node("Gather", ["table", "I"], ["Y"], name="look_up")],
+      [value("I", INT64, ["n"])], [value("Y", FLOAT, ["n", 2])],
+      [tensor("table", FLOAT, [3, 2], struct.pack("<6f", *range(6)))])
+# "one" may be overridden, and need not.
+write("overridable.onnx", [node("Add", ["X", "one"], ["Y"])],
+      [value("X", FLOAT, ["n"]), value("one", FLOAT, [1])], [value("Y", FLOAT, ["n"])], [ONE])
+# Declares an output as long as its input, and keeps to it only while every value is positive.
+write("promise.onnx", [node("Greater", ["X", "zero"], ["keep"]), node("Compress", ["X", "keep"], ["Y"])],
+      [value("X", FLOAT, ["n"])], [value("Y", FLOAT, ["n"])],
+      [tensor("zero", FLOAT, [1], struct.pack("<f", 0))])
+write("any_shape.onnx", [node("Neg", ["X"], ["Y"])], [value("X", FLOAT, None)], [value("Y", FLOAT, None)])
+# Not to be loaded: what is not a tensor, too many dimensions, a type that the protocol lacks.
+write("sequence.onnx", [node("SequenceLength", ["Q"], ["Y"])],
+      [sequence("Q", FLOAT, ["n"])], [value("Y", INT64, [])])
+write("rank9.onnx", [node("Neg", ["X"], ["Y"])], [value("X", FLOAT, ["a"] * 9)], [value("Y", FLOAT, ["a"] * 9)])
+write("float8.onnx", [node("Cast", ["X"], ["Y"], attributes=[attribute("to", FLOAT)])],
+      [value("X", FLOAT8, ["n"])], [value("Y", FLOAT, ["n"])], opset=19)
