@@ -11,10 +11,10 @@ struct model {
     char *path;            /* ONNX file; NULL for a bare simulation */
     char *tokenizer_path;  /* tokenizer.json beside the model (or its version's parent); or NULL */
     char *labels_path;     /* labels.txt likewise; or NULL */
-    char *sha256;          /* of the ONNX file, hex; "" for a bare simulation */
+    char *sha256;          /* of the ONNX file, hex; "" until opened and for a bare simulation */
     const struct backend *backend;
     struct session *session;
-    const struct signature *signature; /* the session's */
+    const struct signature *signature; /* the session's; NULL until opened */
     bool can_batch;        /* dimension 0 is free in every input and output */
 };
 
@@ -30,8 +30,9 @@ MUST_CHECK enum status model_from_file(const char *path, const char *name_or_nul
 /* No file: a simulation named name_or_null or "simulated". */
 MUST_CHECK enum status model_simulated(const char *name_or_null, struct model **out,
                                        struct err *err);
-/* Opens the session with the back end and fills signature, can_batch. config's model_path is
- * taken from the model. */
+/* Opens the session with the back end and fills sha256, signature, can_batch. config's model_path
+ * is taken from the model; simulate_text is set where the model has a tokenizer beside it. On
+ * failure the model stays as it was. */
 MUST_CHECK enum status model_open(struct model *model, const struct backend *backend,
                                   const struct session_config *config, struct err *err);
 void model_free(struct model *model); /* NULL allowed; closes the session */
