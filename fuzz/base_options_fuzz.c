@@ -28,7 +28,11 @@ static const struct option_spec SPECS[] = {
     {"list", OPT_UINTS, AT(list), "L", NULL, 1, 1e9, NULL, ""},
 };
 static const struct command_spec COMMAND = {
-    .name = "fuzz", .synopsis = "", .options = SPECS, .option_count = sizeof(SPECS) / sizeof(SPECS[0])};
+    .name = "fuzz",
+    .synopsis = "",
+    .options = SPECS,
+    .option_count = sizeof(SPECS) / sizeof(SPECS[0]),
+};
 
 enum { ARGUMENTS_MAX = 32 };
 

@@ -1,6 +1,6 @@
-/* Arena: a list of blocks; small allocations come from the first, large ones have their own. Owned by one
- * thread at a time. Invariant: each block's data begins on a 64-byte line, so an offset that
- * is a multiple of the alignment is an address that is one too.
+/* Arena: a list of blocks; small allocations come from the first, large ones have their own.
+ * Owned by one thread at a time. Invariant: each block's data begins on a 64-byte line, so an
+ * offset that is a multiple of the alignment is an address that is one too.
  *
  * Under AddressSanitizer what has not been handed out is poisoned, so that a read past the end
  * of an allocation or after arena_clear is found as it would be with malloc. */

@@ -23,7 +23,9 @@ void option_value_zero(const struct option_spec *spec, void *config) {
     case OPT_DURATION: *(uint64_t *)field = 0; break;
     case OPT_DOUBLE: *(double *)field = 0.0; break;
     case OPT_STRING: *(const char **)field = NULL; break;
-    case OPT_STRINGS: *(struct option_strings *)field = (struct option_strings){.items = NULL}; break;
+    case OPT_STRINGS:
+        *(struct option_strings *)field = (struct option_strings){.items = NULL};
+        break;
     case OPT_CHOICE: *(int *)field = 0; break;
     case OPT_UINTS: *(struct option_uints *)field = (struct option_uints){.items = NULL}; break;
     case OPT_HEADING: break;

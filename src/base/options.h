@@ -16,13 +16,13 @@
 
 enum option_kind {
     OPT_FLAG,     /* bool: --x sets true, --no-x false; --x=true|false too */
-    OPT_UINT,     /* uint64_t, within min..max; 1_000, 10k, 64MiB-style suffixes k, M, G, KiB, MiB, GiB */
+    OPT_UINT,     /* uint64_t, within min..max; 1_000, 10k, 64MiB (k, M, G, KiB, MiB, GiB) */
     OPT_DOUBLE,   /* double, within min..max */
-    OPT_STRING,   /* const char *, points into argv or the table's default; NULL when default is NULL */
+    OPT_STRING,   /* const char * into argv or the table's default; NULL when default is NULL */
     OPT_STRINGS,  /* struct option_strings: may be given more than once */
     OPT_CHOICE,   /* int: index into choices, "ring|mutex" */
-    OPT_DURATION, /* uint64_t nanoseconds; "10s", "1.5ms", "20us", "2m", "1h", "0"; min, max in ns */
-    OPT_UINTS,    /* struct option_uints: "1,4,8" or "1:16:5" (from:to:step); both mix with commas */
+    OPT_DURATION, /* uint64_t nanoseconds; "10s", "1.5ms", "20us", "2m", "1h"; min, max in ns */
+    OPT_UINTS,    /* struct option_uints: "1,4,8" or "1:16:5" (from:to:step), or both mixed */
     OPT_HEADING   /* no option: a heading in --help; only help is used */
 };
 

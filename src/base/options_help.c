@@ -138,8 +138,8 @@ void options_print_help(const struct command_spec *command, FILE *out) {
     fprintf(out, "  %-*s%s\n", TEXT_COLUMN - 2, "--help", "show this and exit");
     fputc('\n', out);
     print_wrapped(out,
-                  has_duration ? "Times are a number and a unit: ns, us, ms, s, m, h. Whole numbers "
-                                 "take k, M, G, KiB, MiB, GiB."
+                  has_duration ? "Times are a number and a unit: ns, us, ms, s, m, h. Whole "
+                                 "numbers take k, M, G, KiB, MiB, GiB."
                                : "Whole numbers take the suffixes k, M, G, KiB, MiB, GiB.",
                   0, 0);
     if (command->epilog != NULL) {

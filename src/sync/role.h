@@ -4,7 +4,15 @@
 
 #include <assert.h>
 
-enum role { ROLE_OTHER, ROLE_LOOP, ROLE_WORKER, ROLE_INSTANCE, ROLE_SAMPLER, ROLE_LOADER, ROLE_COUNT };
+enum role {
+    ROLE_OTHER,
+    ROLE_LOOP,
+    ROLE_WORKER,
+    ROLE_INSTANCE,
+    ROLE_SAMPLER,
+    ROLE_LOADER,
+    ROLE_COUNT
+};
 
 const char *role_name(enum role role); /* "loop" */
 /* Also names the thread for ps and debuggers, e.g. "tt-loop-0". */

@@ -30,7 +30,8 @@ static void refuses_what_is_not_a_whole_number(void **state) {
     (void)state;
     static const char *const CASES[] = {
         "",    " 1",  "1 ",  "+1",   "-1",    "1.5",  "0x10", "1e3",  "k",     "10K",  "10kb",
-        "_1",  "1_",  "1__0", "1_k", "18446744073709551616",  "99999999999999999999G", "20000000000G",
+        "_1",  "1_",  "1__0", "1_k", "18446744073709551616",
+        "99999999999999999999G", "20000000000G",
         "ten", "1,0",
     };
     for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {

@@ -32,7 +32,8 @@ static const struct option_spec SPECS[] = {
      "largest batch; 0: the model is not batched, and every request runs alone as it comes"},
     {"rate", OPT_DOUBLE, AT(rate), "R", NULL, 0, 1e6, NULL, "requests a second"},
     {"queue", OPT_CHOICE, AT(queue), NULL, "ring", 0, 0, "ring|mutex", "the queue"},
-    {"duration", OPT_DURATION, AT(duration_ns), NULL, "10s", 1e6, 3.6e12, NULL, "length of a step"},
+    {"duration", OPT_DURATION, AT(duration_ns), NULL, "10s", 1e6, 3.6e12, NULL,
+     "length of a step"},
     {"concurrency", OPT_UINTS, AT(concurrency), "LIST", "1,4", 1, 10000, NULL, "clients"},
     {"trace", OPT_FLAG, AT(trace), NULL, NULL, 0, 0, NULL, "write a trace"},
     {"color", OPT_FLAG, AT(color), NULL, "true", 0, 0, NULL, "colours on a terminal"},
@@ -92,8 +93,9 @@ static void fills_defaults_first(void **state) {
 
 static void takes_values_behind_a_space_or_an_equals_sign(void **state) {
     (void)state;
-    struct run run = PARSE("--model", "a.onnx", "--max-batch=1_024", "--rate", "-0", "--queue=mutex",
-                           "--duration", "500ms", "--trace", "--no-color", "--host=");
+    struct run run = PARSE("--model", "a.onnx", "--max-batch=1_024", "--rate", "-0",
+                           "--queue=mutex", "--duration", "500ms", "--trace",
+                           "--no-color", "--host=");
     assert_string_equal(run.err.text, "");
     assert_int_equal(run.result, OPTIONS_RUN);
     assert_string_equal(run.config.model, "a.onnx");

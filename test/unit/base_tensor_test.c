@@ -75,7 +75,7 @@ static void finds_elements_of_bytes_tensors(void **state) {
 
 static void does_not_believe_a_length_beyond_the_data(void **state) {
     (void)state;
-    static const char *const LIES[] = {"\4\0\0\0abc", "\xFF\xFF\xFF\xFF" "abc", "\3\0\0"};
+    static const char *const LIES[] = {"\4\0\0\0abc", "\377\377\377\377abc", "\3\0\0"};
     static const size_t SIZES[] = {7, 7, 3};
     for (size_t i = 0; i < 3; i++) {
         struct tensor tensor = bytes_tensor(LIES[i], SIZES[i]);
