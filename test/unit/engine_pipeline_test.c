@@ -17,7 +17,8 @@
 enum { WIDTH = 16 };
 
 struct waiter {
-    struct counter done;
+    struct mpsc answers; /* request->done_node: publishes what the engine wrote */
+    int64_t taken;
     struct parker parker;
 };
 
@@ -37,15 +38,23 @@ static struct engine *engine_of(const struct engine_config *config) {
 
 static void on_done(struct request *request) {
     struct waiter *waiter = request->owner;
-    counter_add(&waiter->done, 1);
+    mpsc_push(&waiter->answers, &request->done_node);
     parker_wake(&waiter->parker, 1);
 }
 
+static void waiter_init(struct waiter *waiter) {
+    mpsc_init(&waiter->answers);
+    parker_init(&waiter->parker);
+    waiter->taken = 0;
+}
+
 static void wait_for(struct waiter *waiter, int64_t count) {
-    while (counter_get(&waiter->done) < count) {
+    while (waiter->taken < count) {
         const uint32_t key = parker_prepare(&waiter->parker);
-        if (counter_get(&waiter->done) < count) parker_wait(&waiter->parker, key, UINT64_MAX);
+        struct mpsc_node *node = mpsc_take_all(&waiter->answers);
+        if (node == NULL) parker_wait(&waiter->parker, key, UINT64_MAX);
         else parker_cancel(&waiter->parker);
+        for (; node != NULL; node = node->next) waiter->taken++;
     }
 }
 
@@ -94,8 +103,8 @@ static void assert_stages_add_up(const struct request *request) {
 
 static void submit_many(const struct engine_config *config, unsigned count) {
     struct engine *engine = engine_of(config);
-    struct waiter waiter = {.done = {0}};
-    parker_init(&waiter.parker);
+    struct waiter waiter;
+    waiter_init(&waiter);
     struct plain *all = calloc(count, sizeof *all);
     for (unsigned i = 0; i < count; i++) {
         plain_init(&all[i], engine, &waiter, 1 + i % 4, (float)i);
@@ -132,8 +141,8 @@ static void one_bad_request_does_not_fail_its_batch(void **state) {
     (void)state;
     struct engine_config config = config_of("a=5ms,b=0ms,fail=nan");
     struct engine *engine = engine_of(&config);
-    struct waiter waiter = {.done = {0}};
-    parker_init(&waiter.parker);
+    struct waiter waiter;
+    waiter_init(&waiter);
     struct plain all[20];
     for (unsigned i = 0; i < 20; i++) {
         plain_init(&all[i], engine, &waiter, 1, i == 13 ? NAN : (float)i);
@@ -155,8 +164,8 @@ static void expired_and_cancelled_requests_are_not_run(void **state) {
     struct engine_config config = config_of("a=20ms,b=0ms");
     config.max_batch = 1;
     struct engine *engine = engine_of(&config);
-    struct waiter waiter = {.done = {0}};
-    parker_init(&waiter.parker);
+    struct waiter waiter;
+    waiter_init(&waiter);
     struct plain all[4];
     for (unsigned i = 0; i < 4; i++) {
         plain_init(&all[i], engine, &waiter, 1, (float)i);
@@ -180,8 +189,8 @@ static void a_full_queue_refuses(void **state) {
     config.max_batch = 1;
     config.queue_limit = 3;
     struct engine *engine = engine_of(&config);
-    struct waiter waiter = {.done = {0}};
-    parker_init(&waiter.parker);
+    struct waiter waiter;
+    waiter_init(&waiter);
     struct plain all[10];
     int64_t accepted = 0;
     for (unsigned i = 0; i < 10; i++) {
@@ -204,7 +213,8 @@ static void bad_requests_are_named(void **state) {
     (void)state;
     struct engine_config config = config_of("a=0.1ms,b=0ms");
     struct engine *engine = engine_of(&config);
-    struct waiter waiter = {.done = {0}};
+    struct waiter waiter;
+    waiter_init(&waiter);
     const struct { const char *name; enum dtype dtype; uint32_t rank; int64_t shape[3]; size_t size; const char *says; } CASES[] = {
         {"INPUT1", DTYPE_FP32, 2, {1, 16}, 64, "no input INPUT1; it has INPUT0"},
         {"INPUT0", DTYPE_INT32, 2, {1, 16}, 64, "datatype is INT32, the model needs FP32"},
@@ -242,8 +252,8 @@ static void freeing_the_engine_answers_what_waits(void **state) {
     config.policy = POLICY_TIMER;
     config.max_delay_us = 30000000;
     struct engine *engine = engine_of(&config);
-    struct waiter waiter = {.done = {0}};
-    parker_init(&waiter.parker);
+    struct waiter waiter;
+    waiter_init(&waiter);
     struct plain all[3];
     for (unsigned i = 0; i < 3; i++) {
         plain_init(&all[i], engine, &waiter, 1, (float)i);
@@ -265,7 +275,8 @@ static void texts_are_tokenized_in_either_place(void **state) {
         config.labels = TEST_SOURCE_DIR "/examples/spam/labels.txt";
         config.preprocess = where;
         struct engine *engine = engine_of(&config);
-        struct waiter waiter = {.done = {0}};
+        struct waiter waiter;
+    waiter_init(&waiter);
         parker_init(&waiter.parker);
         struct request requests[40];
         struct tensor inputs[40];
