@@ -1,6 +1,6 @@
 /* The inference request and response of the Open Inference Protocol: JSON, and JSON followed by
  * binary tensors. Parsing gives views and arrays in the request's arena. simdjson and
- * from_chars/to_chars do the work (infer_json.cc, the only C++ file). */
+ * to_chars do the work (infer_json.cc, the only C++ file); writing is infer_write.c. */
 #ifndef TELLTALE_PROTO_INFER_JSON_H
 #define TELLTALE_PROTO_INFER_JSON_H
 
@@ -35,13 +35,21 @@ struct infer_request {
  * Checks: known datatypes, shape against number of elements, range of each number for its
  * datatype, BOOL 0/1, BYTES lengths, binary sizes that add up, FP16/BF16 only in binary, rank at
  * most TENSOR_MAX_RANK, duplicate names, nesting. Errors name the field:
- * "inputs[1] (attention_mask): data has 7 elements, shape [1,8] needs 8". */
+ * "inputs[1] (attention_mask): data has 7 elements, shape [1,8] needs 8".
+ *
+ * Views into body are as aligned as chance has it: copy elements out, do not cast. Integers
+ * written as 1.0 or 1e3 are refused for integer datatypes. data may be flat or nested: nested
+ * to the shape's rank it must have the shape's lengths. A name, id or key is copied into the
+ * arena. NUL bytes in names are possible: use their size. */
 MUST_CHECK enum status infer_request_parse(struct view body, size_t json_size,
                                            struct arena *arena, struct infer_request *out,
                                            struct err *err);
 
 /* The client's side: writes the JSON part (and says its size) and the binary part after it.
- * binary: tensors go as binary, else as JSON data. */
+ * binary: tensors go as binary, else as JSON data (FP16 and BF16 always as binary: send
+ * Inference-Header-Content-Length whenever out grew by more than *out_json_size). A tensor that
+ * cannot be written (NaN or bytes that are not UTF-8 as JSON, a size that is not its shape's)
+ * sets out->failed. */
 void infer_request_write(struct buf *out, struct view id, const struct tensor *inputs,
                          uint32_t input_count, bool binary, bool want_binary_output,
                          size_t *out_json_size);
@@ -52,8 +60,9 @@ struct infer_output {
 };
 /* Response body; *out_json_size is what Inference-Header-Content-Length must say when any output
  * is binary (0 otherwise). Floats are printed shortest; NaN and infinities in JSON are an error
- * (ST_INVALID, "ask for binary_data"). FP16 and BF16 only in binary. parameters: JSON members
- * without braces ("\"simulated\":true") or NULL. */
+ * (ST_INVALID, "ask for binary_data"), and so are BYTES that are not UTF-8. FP16 and BF16 only
+ * in binary. On failure out has the size it came with. parameters: JSON members without braces
+ * ("\"simulated\":true") or NULL. */
 MUST_CHECK enum status infer_response_write(struct buf *out, struct view model_name,
                                             struct view model_version, struct view id,
                                             const struct infer_output *outputs, uint32_t count,
