@@ -18,6 +18,9 @@ function(telltale_test kind name seconds)
   add_test(NAME ${kind}.${name} COMMAND ${ARGN})
   set_tests_properties(${kind}.${name} PROPERTIES TIMEOUT ${seconds} LABELS ${kind}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${sanitizers};TELLTALE=${CMAKE_BINARY_DIR}/telltale")
+  if(kind MATCHES "e2e|stress") # they want the processors to themselves
+    set_tests_properties(${kind}.${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
 endfunction()
 
 function(telltale_tests kind seconds)
