@@ -2,9 +2,11 @@
  * the sleeper counted, or the sleeper sees the work (F1 and F2); and a sleeper that was counted
  * sleeps only while epoch still is the key it read before it looked for work (R1 and A1).
  *
- * A sleeper stays counted until it runs again, so wakers in that time make system calls that
- * wake nobody. Marking it "already woken" would save them, but would let one waker, preempted
- * between the mark and its system call, keep the work of all others waiting. */
+ * Who ends a sleep uncounts the sleeper: the waker whose system call took it off the kernel's
+ * list (the wait then returns 0), or the sleeper itself in every other case. So wakers make no
+ * further calls for a sleeper that was woken and has not run yet. Uncounting before the call
+ * would save a few more, but would let one waker, preempted in between, keep the work of all
+ * others waiting. */
 #include "sync/parker.h"
 
 #include <errno.h>
@@ -64,7 +66,7 @@ bool parker_wait(struct parker *parker, uint32_t key, uint64_t deadline_ns) {
     const long rc = futex(parker, FUTEX_WAIT_BITSET, key,
                           deadline_ns == UINT64_MAX ? NULL : &deadline);
     const bool is_late = rc != 0 && errno == ETIMEDOUT;
-    parker_cancel(parker);
+    if (rc != 0) parker_cancel(parker); /* else the waker has uncounted us, or is about to */
     /* A2: as A1, for a wake that came together with the deadline. */
     return !is_late || atomic_load_explicit(&parker->epoch, memory_order_acquire) != key;
 }
@@ -78,7 +80,10 @@ bool parker_wake(struct parker *parker, uint32_t count) {
     /* R1: publishes the work to sleepers that read their key from now on; pairs with A1, A2.
      * The key wraps after 2^32 wakes between one prepare and its wait: not in this world. */
     atomic_fetch_add_explicit(&parker->epoch, 1, memory_order_release);
-    futex(parker, FUTEX_WAKE, count > INT_MAX ? INT_MAX : count, NULL);
+    const long woken = futex(parker, FUTEX_WAKE, count > INT_MAX ? INT_MAX : count, NULL);
+    /* Relaxed: too high for a moment costs others a call; it is never too low. */
+    if (woken > 0)
+        atomic_fetch_sub_explicit(&parker->sleepers, (uint32_t)woken, memory_order_relaxed);
     /* Relaxed: a statistic. */
     atomic_fetch_add_explicit(&parker->wake_calls, 1, memory_order_relaxed);
     return true;
