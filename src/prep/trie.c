@@ -33,19 +33,13 @@ static uint64_t head_of(struct view text) {
     return head;
 }
 
-/* What is sorted: small, and most comparisons need not touch the text. */
-struct sort_item {
-    uint64_t head;
-    const struct trie_key *key;
-};
-
-static int compare_items(const void *a, const void *b) {
-    const struct sort_item *item = a, *other = b;
-    if (item->head != other->head) {
-        return item->head < other->head ? -1 : 1;
+static int compare_keys(const void *a, const void *b) {
+    const struct trie_key *key = a, *other = b;
+    if (key->head != other->head) { /* settles most without touching the texts */
+        return key->head < other->head ? -1 : 1;
     }
-    const struct view *left = &item->key->text;
-    const struct view *right = &other->key->text;
+    const struct view *left = &key->text;
+    const struct view *right = &other->text;
     size_t common = left->size < right->size ? left->size : right->size;
     int order = common == 0 ? 0 : memcmp(left->data, right->data, common);
     if (order != 0) {
@@ -54,8 +48,7 @@ static int compare_items(const void *a, const void *b) {
     if (left->size != right->size) {
         return left->size < right->size ? -1 : 1;
     }
-    /* qsort is not stable, and of equal texts the later must come last. */
-    return item->key < other->key ? -1 : item->key > other->key;
+    return key->order < other->order ? -1 : key->order > other->order;
 }
 
 static bool builder_grow(struct builder *builder, uint64_t need) {
@@ -187,52 +180,42 @@ static size_t count_unique(const struct trie_key *keys, size_t count) {
     return unique;
 }
 
-/* A sorted copy, which the caller frees; NULL: no memory. */
-static struct trie_key *sort_keys(const struct trie_key *keys, size_t count) {
-    struct sort_item *items = malloc((count + 1) * sizeof *items);
-    struct trie_key *sorted = malloc((count + 1) * sizeof *sorted);
-    if (items == NULL || sorted == NULL) {
-        free(items);
-        free(sorted);
-        return NULL;
-    }
+static void sort_keys(struct trie_key *keys, size_t count) {
+    bool is_sorted = true;
     for (size_t i = 0; i < count; i++) {
-        items[i] = (struct sort_item){.head = head_of(keys[i].text), .key = &keys[i]};
+        keys[i].order = (uint32_t)i; /* qsort is not stable */
+        keys[i].head = head_of(keys[i].text);
+        is_sorted = is_sorted && (i == 0 || compare_keys(&keys[i - 1], &keys[i]) < 0);
     }
-    qsort(items, count, sizeof *items, compare_items);
-    for (size_t i = 0; i < count; i++) {
-        sorted[i] = *items[i].key;
+    if (!is_sorted) {
+        qsort(keys, count, sizeof *keys, compare_keys);
     }
-    free(items);
-    return sorted;
 }
 
-bool trie_init(struct trie *out, const struct trie_key *keys, size_t count, size_t *out_unique) {
-    struct trie_key *sorted = sort_keys(keys, count);
-    struct builder builder = {.keys = sorted, .used_end = 1};
+bool trie_init(struct trie *out, struct trie_key *keys, size_t count, size_t *out_unique) {
+    struct builder builder = {.keys = keys, .used_end = 1};
     /* Ranges on the stack are disjoint and not empty, so there are at most count of them. */
     struct range *stack = malloc((count + 1) * sizeof *stack);
-    bool is_built = sorted != NULL && stack != NULL && count < UINT32_MAX
-                    && builder_grow(&builder, 2 * BYTES);
+    bool is_built = stack != NULL && count < UINT32_MAX && builder_grow(&builder, 2 * BYTES);
     size_t depth = 0;
     if (is_built) {
+        sort_keys(keys, count);
         stack[depth++] = (struct range){TRIE_ROOT, 0, (uint32_t)count, 0};
     }
     while (is_built && depth > 0) {
         struct range range = stack[--depth];
         is_built = expand(&builder, range, stack, &depth);
     }
-    if (is_built) {
-        *out = (struct trie){.cells = builder.cells, .count = builder.count};
-        *out_unique = count_unique(sorted, count);
-    } else {
-        free(builder.cells);
-    }
-    free(sorted);
     free(stack);
     free(builder.next_free);
     free(builder.prev_free);
-    return is_built;
+    if (!is_built) {
+        free(builder.cells);
+        return false;
+    }
+    *out = (struct trie){.cells = builder.cells, .count = builder.count};
+    *out_unique = count_unique(keys, count);
+    return true;
 }
 
 void trie_done(struct trie *trie) {

@@ -14,6 +14,8 @@ enum { TRIE_ROOT = 0 };
 struct trie_key {
     struct view text; /* needed only while building */
     uint32_t value;   /* not TRIE_NONE */
+    uint32_t order;   /* this and head: set by trie_init */
+    uint64_t head;
 };
 
 struct trie_cell {
@@ -27,9 +29,9 @@ struct trie {
     uint32_t count;
 };
 
-/* Where a text comes twice, the later key counts. *out_unique: different texts.
+/* Sorts keys; where a text comes twice, the later key counts. *out_unique: different texts.
  * False when memory is out, and then *out needs no trie_done. */
-bool trie_init(struct trie *out, const struct trie_key *keys, size_t count, size_t *out_unique);
+bool trie_init(struct trie *out, struct trie_key *keys, size_t count, size_t *out_unique);
 void trie_done(struct trie *trie); /* zeroed trie allowed */
 
 /* Value of the whole text, or TRIE_NONE. */
