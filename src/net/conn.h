@@ -11,9 +11,12 @@ struct conn;
 struct conn_events {
     /* Bytes came in (valid during the call). room: where bytes go next, see conn_read_into. */
     void (*on_data)(struct conn *conn, void *ctx, const char *bytes, size_t size);
-    /* The peer closed its side or the connection failed; conn_close must still be called. */
+    /* The peer closed its side or the connection failed; conn_close must still be called. Comes
+     * once, never from within another call, and not while reading is paused unless a write
+     * fails. When the peer only closed its sending side (conn_can_write), answers still go out. */
     void (*on_end)(struct conn *conn, void *ctx);
-    /* Everything written so far has been handed to the kernel. at_ns: when. */
+    /* Everything written so far has been handed to the kernel, or dropped where the connection
+     * failed after on_end. at_ns: when. */
     void (*on_drained)(struct conn *conn, void *ctx, uint64_t at_ns);
     /* Optional direct reads: memory for the next bytes, NULL for the connection's own buffer
      * (64 KiB, shared by the loop). on_data then gets that pointer back. */
@@ -22,7 +25,10 @@ struct conn_events {
     void (*on_closed)(void *ctx);
 };
 
-/* on_accept: a new connection; call conn_start with its events, or conn_close. Listens with
+/* Events may be NULL where they are not wanted, on_data excepted. The struct conn_events must live
+ * as long as the connection. A conn may be closed from within any event.
+ *
+ * on_accept: a new connection; call conn_start with its events, or conn_close. Listens with
  * TCP_NODELAY connections. port 0: any; listener_port tells. host: an address, "localhost",
  * "::1", "0.0.0.0". Address in use: the error names port and remedy. */
 MUST_CHECK enum status listener_create(struct loop *loop, const char *host, uint16_t port,
@@ -31,7 +37,9 @@ MUST_CHECK enum status listener_create(struct loop *loop, const char *host, uint
 uint16_t listener_port(const struct listener *listener);
 void listener_close(struct listener *listener);
 
-/* on_connected gets ST_OK or the failure. The address is resolved with getaddrinfo at once. */
+/* on_connected, later on the loop, gets ST_OK or the failure and a sentence; after a failure call
+ * conn_close. The name is resolved with getaddrinfo at once (it may block); its addresses are
+ * tried in turn. Not called when conn_close came first. */
 MUST_CHECK enum status conn_connect(struct loop *loop, const char *host, uint16_t port,
                                     void (*on_connected)(struct conn *conn, void *ctx, enum status status,
                                                          const char *detail),
@@ -43,8 +51,16 @@ void conn_resume_reading(struct conn *conn);
  * only then). Returns true when all went to the kernel in this call (on_drained is not called
  * then). After an error it returns true and on_end follows. */
 bool conn_write(struct conn *conn, struct view head, struct view body);
+/* False once the connection has failed or is being closed: what is written then is dropped. */
+bool conn_can_write(const struct conn *conn);
 bool conn_is_drained(const struct conn *conn);
 size_t conn_unsent_bytes(const struct conn *conn);
 void conn_close(struct conn *conn); /* idempotent; on_closed follows later, on the loop */
+/* Closes so that the peer gets what was written: sends the queue, shuts the sending side, reads
+ * and drops what still arrives until the peer closes too, for linger_ns at most. (Closing with
+ * unread input makes the kernel send a reset, which may destroy the answer on its way: this is
+ * for "Connection: close" and for errors sent in the middle of a body.) No event but on_closed
+ * follows. */
+void conn_finish(struct conn *conn, uint64_t linger_ns);
 
 #endif

@@ -12,13 +12,18 @@
 #include <stdint.h>
 
 struct loop;
+/* The creators of wakes, timers and signals give NULL when memory or descriptors are out. */
 MUST_CHECK enum status loop_create(struct loop **out, struct err *err);
 void loop_free(struct loop *loop); /* everything on it must be closed; NULL allowed */
-void loop_run(struct loop *loop);  /* until loop_stop or nothing is left */
+/* Until loop_stop or nothing is left. Signals do not count as something; wakes, listeners,
+ * connections and timers that are set do. */
+void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 /* mono_ns taken when this turn's events came in. */
 uint64_t loop_turn_ns(const struct loop *loop);
-/* Called after the I/O callbacks of each turn. */
+/* Called after the I/O callbacks of each turn that had any, and once more before the loop waits
+ * when others ran meanwhile (connections that closed, say): work queued by any callback is
+ * followed by a call. */
 void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 
 /* Wakes the loop from any thread and runs fn on it; several wakes may become one call. The write
@@ -26,15 +31,18 @@ void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 struct loop_wake;
 struct loop_wake *loop_wake_create(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 void loop_wake_send(struct loop_wake *wake);
-void loop_wake_close(struct loop_wake *wake);
+void loop_wake_close(struct loop_wake *wake); /* no thread may send any more; NULL allowed */
 
-/* Timers on timerfd precision (1 ns argument, fires within some 60 us), one-shot. */
+/* Timers on timerfd precision (1 ns argument, fires within some 60 us), one-shot, never early; in
+ * order of their instants, equal ones in order of setting. Setting and clearing cost no system
+ * call: one timer a request is fine. */
 struct loop_timer;
 struct loop_timer *loop_timer_create(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns); /* mono_ns; replaces; 0 disarms */
-void loop_timer_close(struct loop_timer *timer);
+void loop_timer_close(struct loop_timer *timer); /* also from within any fn; NULL allowed */
 
-/* SIGINT, SIGTERM and the like, delivered on the loop. */
+/* SIGINT, SIGTERM and the like, delivered on the loop. (SIGPIPE is set to be ignored by
+ * loop_create, unless the program handles it.) */
 struct loop_signal;
 struct loop_signal *loop_signal_create(struct loop *loop, int signum, void (*fn)(void *ctx, int signum),
                                        void *ctx);
