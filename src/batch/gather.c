@@ -63,16 +63,36 @@ static char *copy_padded(char *to, const struct tensor *from, int32_t axis, uint
     return to;
 }
 
+/* Binary tensors lie in the request's body wherever the JSON before them ends. */
+static bool is_aligned(const struct tensor *tensor) {
+    const size_t element = dtype_size(tensor->dtype);
+    return element == 0 || (uintptr_t)tensor->data % element == 0;
+}
+
+/* A lone job's tensor as it is: its own bytes where they can be run, else a copy. */
+static enum status pass_through(const struct tensor *tensor, struct gather_buffer *buffer,
+                                struct tensor *out, struct err *err) {
+    const void *data = tensor->data;
+    if (!is_aligned(tensor)) {
+        if (!reserve(buffer, tensor->size))
+            return err_set(err, ST_NO_MEMORY, "input %.*s: no memory for %zu bytes",
+                           VIEW_ARGS(tensor->name), tensor->size);
+        if (tensor->size > 0) memcpy(buffer->data, tensor->data, tensor->size);
+        data = buffer->data;
+    }
+    *out = *tensor;
+    out->data = data;
+    return ST_OK;
+}
+
 enum status gather_input(const struct job *list, uint32_t index, int32_t pad_axis,
                          int64_t pad_value, uint32_t padded_length, struct gather_buffer *buffer,
                          struct tensor *out, struct err *err) {
     const struct tensor *first = &list->inputs[index];
     struct tensor whole = *first;
     const bool pads = pad_axis > 0 && (uint32_t)pad_axis < first->rank;
-    if (list->next == NULL && (!pads || first->shape[pad_axis] == padded_length)) {
-        *out = whole;
-        return ST_OK;
-    }
+    if (list->next == NULL && (!pads || first->shape[pad_axis] == padded_length))
+        return pass_through(first, buffer, out, err);
     whole.shape[0] = 0;
     whole.size = 0;
     if (pads) whole.shape[pad_axis] = padded_length;

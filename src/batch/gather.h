@@ -12,7 +12,8 @@ void gather_buffer_done(struct gather_buffer *buffer);
 
 /* Input `index` of all jobs of the list, one behind the other along dimension 0, the padded axis
  * (pad_axis >= 1, or -1) filled to padded_length with pad_value. A single job that needs no
- * padding is passed through without a copy. ST_INVALID when the jobs' shapes do not fit. */
+ * padding is passed through without a copy where its data is aligned to the element's size; the
+ * result always is. ST_INVALID when the jobs' shapes do not fit. */
 MUST_CHECK enum status gather_input(const struct job *list, uint32_t index, int32_t pad_axis,
                                     int64_t pad_value, uint32_t padded_length,
                                     struct gather_buffer *buffer, struct tensor *out,

@@ -53,6 +53,32 @@ static void passes_a_lone_job_through_without_a_copy(void **state) {
     assert_ptr_equal(batch.data, a.ids);
 }
 
+static void copies_a_lone_job_whose_data_is_not_aligned(void **state) {
+    (void)state;
+    struct fixture a;
+    struct gather_buffer buffer = {0};
+    struct tensor batch;
+    job_of(&a, 3, 10);
+    char *body = (char *)a.ids;
+    memmove(body + 1, body, 24);
+    a.input.data = body + 1;
+    assert_int_equal(gather_input(&a.job, 0, 1, 7, 3, &buffer, &batch, NULL), ST_OK);
+    assert_int_equal((uintptr_t)batch.data % 8, 0);
+    assert_int_equal(batch.size, 24);
+    assert_memory_equal(batch.data, body + 1, 24);
+    a.input.rank = 0; /* a scalar of a model that is not batched */
+    a.input.size = 8;
+    assert_int_equal(gather_input(&a.job, 0, -1, 0, 0, &buffer, &batch, NULL), ST_OK);
+    assert_int_equal((uintptr_t)batch.data % 8, 0);
+    assert_memory_equal(batch.data, body + 1, 8);
+    a.input.shape[0] = 0; /* no element at all */
+    a.input.rank = 1;
+    a.input.size = 0;
+    assert_int_equal(gather_input(&a.job, 0, -1, 0, 0, &buffer, &batch, NULL), ST_OK);
+    assert_int_equal((uintptr_t)batch.data % 8, 0);
+    gather_buffer_done(&buffer);
+}
+
 static void refuses_shapes_that_do_not_fit(void **state) {
     (void)state;
     struct fixture a, b;
@@ -188,6 +214,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pads_to_the_longest),
         cmocka_unit_test(passes_a_lone_job_through_without_a_copy),
+        cmocka_unit_test(copies_a_lone_job_whose_data_is_not_aligned),
         cmocka_unit_test(refuses_shapes_that_do_not_fit),
         cmocka_unit_test(scatters_rows_and_cuts_the_padding),
         cmocka_unit_test(scatters_strings_by_element),
