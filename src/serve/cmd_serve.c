@@ -1,0 +1,170 @@
+/* telltale serve: options, start-up, what is said about it. The main thread becomes the loop.
+ *
+ * Invariant: the port file appears only when requests will be answered.
+ * Read next: server.c. */
+#include "serve/cmd_serve.h"
+
+#include "base/options.h"
+#include "serve/server.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct option_spec OPTIONS[] = {
+    ENGINE_OPTIONS(struct serve_config, engine),
+    {.kind = OPT_HEADING, .help = "Network"},
+    {"host", OPT_STRING, offsetof(struct serve_config, host), "ADDRESS", "127.0.0.1", 0, 0, NULL,
+     "address to listen on; 0.0.0.0: every IPv4 address"},
+    {"http-port", OPT_UINT, offsetof(struct serve_config, http_port), "N", "8000", 0, 65535, NULL,
+     "port of the inference protocol; 0: any free one"},
+    {"metrics-port", OPT_UINT, offsetof(struct serve_config, metrics_port), "N", "8002", 0, 65535,
+     NULL, "port of /metrics (also at the HTTP port); 0: any free one"},
+    {"max-connections", OPT_UINT, offsetof(struct serve_config, max_connections), "N", "1024", 1,
+     1000000, NULL, "connections at once; one more is answered with 503 and closed"},
+    {"max-body", OPT_UINT, offsetof(struct serve_config, max_body), "BYTES", "64MiB", 1,
+     1099511627776.0, NULL, "largest request body; a larger one gets 413"},
+    {"max-header", OPT_UINT, offsetof(struct serve_config, max_header), "BYTES", "16KiB", 256,
+     65536, NULL, "largest request header; a larger one gets 431"},
+    {"request-timeout-ms", OPT_UINT, offsetof(struct serve_config, request_timeout_ms), "N", "0", 0,
+     86400000, NULL,
+     "answer 504 when a request is not done N ms after it arrived whole; 0: never. A request's "
+     "own parameter timeout (us) may shorten it"},
+    {"read-timeout", OPT_DURATION, offsetof(struct serve_config, read_timeout_ns), "TIME", "30s", 0,
+     0, NULL, "408 for a request that does not arrive whole in that time; 0s: never"},
+    {"idle-timeout", OPT_DURATION, offsetof(struct serve_config, idle_timeout_ns), "TIME", "2m", 0,
+     0, NULL, "close a connection without a request for that long; 0s: never"},
+    {"drain-delay", OPT_DURATION, offsetof(struct serve_config, drain_delay_ns), "TIME", "100ms", 0,
+     0, NULL, "after SIGTERM, keep the ports open that long while ready says false"},
+    {"drain-timeout", OPT_DURATION, offsetof(struct serve_config, drain_timeout_ns), "TIME", "30s",
+     0, 0, NULL, "after SIGTERM, leave with 1 when requests are still in flight after that"},
+    {.kind = OPT_HEADING, .help = "Output"},
+    {"slow-ms", OPT_UINT, offsetof(struct serve_config, slow_ms), "N", "50", 0, 86400000, NULL,
+     "log a request slower than N ms with its stages, 5 a second at most; 0: none"},
+    {"log-level", OPT_CHOICE, offsetof(struct serve_config, log_level), NULL, "info", 0, 0,
+     "error|warn|info|debug", "what is logged to standard error"},
+    {"port-file", OPT_STRING, offsetof(struct serve_config, port_file), "FILE", NULL, 0, 0, NULL,
+     "once ready, write the ports there: http PORT, metrics PORT, a line each"},
+};
+
+static const struct command_spec COMMAND = {
+    .name = "serve",
+    .synopsis = "telltale serve (--model FILE.onnx | --model-repository DIR | --simulate SPEC) "
+                "[options]",
+    .summary = "Serves models over HTTP with the Open Inference Protocol v2, batches requests, and "
+               "records where each one spent its time.",
+    .epilog = "Examples:\n"
+              "  telltale serve --model examples/spam/1/model.onnx\n"
+              "  telltale serve --simulate 'a=4ms,b=0.05ms' --max-batch 32 --trace run1\n"
+              "\n"
+              "SIGTERM or SIGINT stops without losing an answer, a second one at once.\n"
+              "Exit codes: 0 drained, 1 failed or left with requests in flight, 2 wrong usage.\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
+};
+
+/* Written beside and renamed, so that a reader never sees half of it. */
+static enum status write_port_file(const char *path, unsigned http, unsigned metrics,
+                                   struct err *err) {
+    struct buf name;
+    buf_init(&name);
+    buf_text(&name, path);
+    buf_append(&name, ".tmp", 5);
+    enum status status = ST_OK;
+    FILE *file = name.failed ? NULL : fopen(name.data, "we");
+    if (!file) {
+        status = err_set(err, ST_IO, "--port-file %s: %s", path, strerror(errno));
+        goto out;
+    }
+    const bool is_written = fprintf(file, "http %u\nmetrics %u\n", http, metrics) > 0;
+    if (fclose(file) != 0 || !is_written || rename(name.data, path) != 0)
+        status = err_set(err, ST_IO, "--port-file %s: %s", path, strerror(errno));
+out:
+    buf_done(&name);
+    return status;
+}
+
+static void log_models(const struct serve_config *config, struct engine *engine) {
+    static const char *const QUEUES[] = {"ring", "mutex"};
+    for (size_t i = 0; i < engine_model_count(engine); i++) {
+        const struct served_model *served = engine_model(engine, i);
+        const struct model *model = served->model;
+        struct batcher_stats stats;
+        engine_stats(engine, i, &stats);
+        log_line(LOG_INFO, "model %s version %s: %s%s%s", model->name, model->version,
+                 model->backend->is_simulated ? "SIMULATED, " : "",
+                 model->backend->describe(model->session), served->is_text ? ", takes TEXT" : "");
+        if (config->engine.max_batch == 0 || !model->can_batch)
+            log_line(LOG_INFO, "model %s: not batched, %" PRIu64 " instances, queue %s",
+                     model->name, stats.instances, QUEUES[config->engine.queue]);
+        else
+            log_line(LOG_INFO,
+                     "model %s: policy %s, max batch %" PRIu64 ", max delay %" PRIu64
+                     " us, %" PRIu64 " instances, queue %s",
+                     model->name, policy_name((enum policy_kind)config->engine.policy),
+                     config->engine.max_batch, config->engine.max_delay_us, stats.instances,
+                     QUEUES[config->engine.queue]);
+    }
+}
+
+static enum status announce(const struct serve_config *config, const struct server *server,
+                            struct err *err) {
+    const unsigned http = listener_port(server->http);
+    const unsigned metrics = listener_port(server->metrics);
+    log_models(config, server->engine);
+    log_line(LOG_INFO, "listening on http://%s:%u, metrics on http://%s:%u/metrics", config->host,
+             http, config->host, metrics);
+    return config->port_file ? write_port_file(config->port_file, http, metrics, err) : ST_OK;
+}
+
+static int run(const struct serve_config *config) {
+    struct err err = {.text = ""};
+    struct engine *engine = NULL;
+    enum status status = engine_create(&config->engine, &engine, &err);
+    if (status == ST_OK) {
+        struct server server;
+        status = server_init(&server, config, engine, &err);
+        if (status == ST_OK)
+            status = announce(config, &server, &err);
+        if (status == ST_OK)
+            server_run(&server);
+        engine_free(engine); /* before server_done, see server.h */
+        engine = NULL;
+        server_done(&server);
+    }
+    engine_free(engine);
+    if (status == ST_OK)
+        return 0;
+    log_line(LOG_ERROR, "cannot serve: %s", err.text[0] ? err.text : status_sentence(status));
+    return 1;
+}
+
+int cmd_serve(int argc, char **argv) {
+    struct serve_config config = {.host = NULL};
+    const char **positional = NULL;
+    size_t count = 0;
+    int code = 2;
+    switch (options_parse(&COMMAND, argc, argv, &config, &positional, &count)) {
+    case OPTIONS_HELP_SHOWN:
+        code = 0;
+        break;
+    case OPTIONS_BAD:
+        break;
+    case OPTIONS_RUN:
+        if (count) {
+            (void)fprintf(stderr, "telltale serve: unexpected argument \"%s\"; the model is given "
+                          "with --model\n", positional[0]);
+        } else if (!config.engine.model && !config.engine.model_repository &&
+                   !config.engine.simulate) {
+            (void)fprintf(stderr, "telltale serve: nothing to serve: give --model FILE.onnx, "
+                          "--model-repository DIR or --simulate SPEC\n");
+        } else {
+            log_set_level((enum log_level)config.log_level);
+            code = run(&config);
+        }
+        break;
+    }
+    options_free(&COMMAND, &config, positional);
+    return code;
+}

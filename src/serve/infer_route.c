@@ -1,0 +1,249 @@
+/* The inference route. Loop thread only; the engine calls on_request_done from its own.
+ *
+ * Invariant: every request that got here ends in exactly one trace record and one release,
+ * whether it was answered, refused, timed out or left by its client.
+ * Read next: exchange.h, engine/engine.h, measure/trace.h (the stamps). */
+#include "serve/infer_route.h"
+
+#include "base/clock.h"
+#include "serve/http_conn.h"
+#include "serve/infer_decode.h"
+#include "serve/server_timing.h"
+#include "serve/slow_log.h"
+
+static struct exchange *exchange_of(struct request *request) {
+    return request->owner;
+}
+
+/* An engine thread: hands over to the loop. */
+static void on_request_done(struct request *request) {
+    struct server *server = exchange_of(request)->server;
+    if (mpsc_push(&server->done, &request->done_node))
+        loop_wake_send(server->wake);
+}
+
+static void set_id(struct server *server, struct exchange *exchange) {
+    char *id = exchange->request.trace.id;
+    if (exchange->id.size) {
+        const size_t size =
+            exchange->id.size < TRACE_ID_SIZE - 1 ? exchange->id.size : TRACE_ID_SIZE - 1;
+        memcpy(id, exchange->id.data, size);
+        id[size] = '\0';
+        return;
+    }
+    char digits[20];
+    size_t count = 0;
+    for (uint64_t n = ++server->request_number; n; n /= 10)
+        digits[count++] = (char)('0' + n % 10);
+    *id++ = 'r';
+    *id++ = '-';
+    while (count)
+        *id++ = digits[--count];
+    *id = '\0';
+}
+
+static uint32_t clamp_u32(size_t size) {
+    return size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
+}
+
+/* Ends the record of an exchange and gives it back to the pool. */
+static void finish(struct exchange *exchange, enum status status, int status_http_code) {
+    struct server *server = exchange->server;
+    struct trace_record *record = &exchange->request.trace;
+    record->status = (uint8_t)status;
+    record->status_http = (uint16_t)status_http_code;
+    slow_log_look(server, record, exchange->request.model->model->name);
+    request_trace(&exchange->request, server->ring);
+    exchange_release(exchange);
+}
+
+/* What only we can repair is said once, by us: the client cannot. */
+static void log_failure(struct server *server, const struct exchange *exchange,
+                        enum status status) {
+    uint64_t held_back = 0;
+    if (status_http(status) != 500 ||
+        !log_limit_pass(&server->failure_limit, mono_ns(), &held_back))
+        return;
+    const struct request *request = &exchange->request;
+    log_line(LOG_ERROR, "request %s to model %s failed, held back %llu like it before: %s",
+             request->trace.id, request->model->model->name, (unsigned long long)held_back,
+             request->err.text[0] ? request->err.text : status_sentence(status));
+}
+
+static enum status encode(struct exchange *exchange, size_t *out_json_size) {
+    enum { FEW = 16 };
+    struct request *request = &exchange->request;
+    struct infer_output few[FEW];
+    struct infer_output *outputs = few;
+    if (request->output_count > FEW) {
+        outputs = arena_array(&request->arena, request->output_count, sizeof *outputs);
+        if (!outputs)
+            return err_set(&request->err, ST_NO_MEMORY, "no memory for %u outputs",
+                           request->output_count);
+    }
+    for (uint32_t i = 0; i < request->output_count; i++)
+        outputs[i] = (struct infer_output){
+            .tensor = request->outputs[i],
+            .binary = exchange->wanted ? exchange->wanted[i].wants_binary : exchange->wants_binary};
+    const struct model *model = request->model->model;
+    return infer_response_write(&exchange->server->body, view_of(model->name),
+                                view_of(model->version), exchange->id, outputs,
+                                request->output_count,
+                                model->backend->is_simulated ? "\"simulated\":true" : NULL,
+                                out_json_size, &request->err);
+}
+
+static void write_extra_headers(struct exchange *exchange, size_t json_size) {
+    struct buf *extra = &exchange->server->extra;
+    uint64_t durations[STAGE_COUNT];
+    const uint64_t total_ns = trace_durations(&exchange->request.trace, durations);
+    buf_clear(extra);
+    if (json_size) {
+        buf_text(extra, "Inference-Header-Content-Length: ");
+        buf_u64(extra, json_size);
+        buf_append(extra, "\r\n", 2);
+    }
+    server_timing_write(extra, durations, total_ns);
+    if (exchange->request.model->model->backend->is_simulated)
+        buf_text(extra, "Telltale-Simulated: true\r\n");
+}
+
+/* Answers and, through infer_route_sent, ends the exchange as soon as the kernel has it all. */
+static void answer(struct exchange *exchange, uint64_t now_ns) {
+    struct server *server = exchange->server;
+    struct request *request = &exchange->request;
+    struct http_conn *hc = exchange->conn;
+    size_t json_size = 0;
+    request->trace.at[AT_ENCODE_START] = now_ns;
+    buf_clear(&server->body);
+    if (request->status == ST_OK)
+        request->status = encode(exchange, &json_size);
+    request->trace.at[AT_ENCODED] = mono_ns();
+    request->trace.bytes_out = clamp_u32(server->body.size);
+    write_extra_headers(exchange, request->status == ST_OK ? json_size : 0);
+    request->trace.status = (uint8_t)request->status;
+    if (request->status == ST_OK) {
+        http_conn_answer(hc, 200, json_size ? "application/octet-stream" : "application/json");
+        return;
+    }
+    log_failure(server, exchange, request->status);
+    http_conn_fail(hc, request->status, request->err.text);
+}
+
+/* Parts exchange and connection while the engine still has the request. */
+static void let_go(struct exchange *exchange, enum status why) {
+    struct http_conn *hc = exchange->conn;
+    exchange_disarm(exchange);
+    exchange->left_ns = mono_ns();
+    exchange->left_status = why;
+    exchange->body = http_parser_take_body(hc->parser); /* its tensors may point into it */
+    exchange->conn = NULL;
+    hc->exchange = NULL;
+    request_cancel(&exchange->request);
+}
+
+/* The timer of a request's deadline: answers 504 now, whatever the engine is doing with it. */
+static void expire(void *ctx) {
+    struct exchange *exchange = ctx;
+    struct server *server = exchange->server;
+    struct http_conn *hc = exchange->conn;
+    const uint64_t timeout_ns =
+        exchange->request.deadline_ns - exchange->request.trace.at[AT_RECEIVED];
+    let_go(exchange, ST_TIMEOUT);
+    struct err err;
+    const enum status status =
+        err_set(&err, ST_TIMEOUT, "the request did not finish within its timeout of %.3f ms",
+                (double)timeout_ns / 1e6);
+    buf_clear(&server->extra);
+    http_conn_fail(hc, status, err.text);
+}
+
+/* The earlier of the server's timeout and the client's; counted from the whole request. */
+static uint64_t deadline_of(const struct server *server, const struct infer_request *parsed,
+                            uint64_t received_ns) {
+    uint64_t timeout_us = server->config->request_timeout_ms * 1000;
+    if (parsed->has_timeout && parsed->timeout_us &&
+        (timeout_us == 0 || parsed->timeout_us < timeout_us))
+        timeout_us = parsed->timeout_us;
+    if (timeout_us == 0 || timeout_us > UINT64_MAX / 2000)
+        return 0;
+    return received_ns + timeout_us * 1000;
+}
+
+static enum status submit(struct exchange *exchange, const struct infer_request *parsed) {
+    struct server *server = exchange->server;
+    struct request *request = &exchange->request;
+    request->deadline_ns = deadline_of(server, parsed, request->trace.at[AT_RECEIVED]);
+    request->trace.at[AT_DECODED] = mono_ns();
+    enum status status = ST_OK;
+    if (request->deadline_ns)
+        status = exchange_arm(exchange, expire);
+    if (status == ST_OK)
+        status = engine_submit(server->engine, request);
+    exchange->is_submitted = status == ST_OK;
+    return status;
+}
+
+void infer_route_start(struct http_conn *hc, const struct served_model *served,
+                       const struct http_message *message) {
+    struct server *server = hc->server;
+    struct exchange *exchange = exchange_take(server);
+    if (!exchange) {
+        http_conn_fail(hc, ST_NO_MEMORY, "no memory for another request");
+        return;
+    }
+    struct request *request = &exchange->request;
+    hc->exchange = exchange;
+    exchange->conn = hc;
+    request->model = served;
+    request->owner = exchange;
+    request->on_done = on_request_done;
+    request->trace.model = served->trace_model;
+    request->trace.bytes_in = clamp_u32(message->body.size);
+    request->trace.at[AT_START] = hc->start_ns;
+    request->trace.at[AT_RECEIVED] = mono_ns();
+
+    struct infer_request parsed = {.id = {.data = NULL}};
+    enum status status = infer_decode(exchange, message, &parsed);
+    exchange->id = parsed.id;
+    set_id(server, exchange);
+    if (status == ST_OK)
+        status = submit(exchange, &parsed);
+    else
+        request->trace.at[AT_DECODED] = mono_ns();
+    if (status == ST_OK)
+        return;
+    request->status = status;
+    answer(exchange, mono_ns());
+}
+
+uint64_t infer_route_done(struct exchange *exchange, uint64_t now_ns) {
+    exchange->is_submitted = false;
+    if (!exchange->conn) {
+        exchange_cut_trace(&exchange->request.trace, exchange->left_ns);
+        finish(exchange, exchange->left_status, status_http(exchange->left_status));
+        return now_ns;
+    }
+    exchange_disarm(exchange);
+    struct http_conn *hc = exchange->conn;
+    answer(exchange, now_ns);
+    /* hc outlives this call even when it was closed: it is freed on a later turn. */
+    return hc->free_ns > now_ns ? hc->free_ns : mono_ns();
+}
+
+void infer_route_abandon(struct exchange *exchange) {
+    if (exchange->is_submitted) {
+        let_go(exchange, ST_CANCELLED);
+        return;
+    }
+    /* Answered, but the client left before it had read everything. */
+    exchange->conn->exchange = NULL;
+    exchange->request.trace.at[AT_SENT] = mono_ns();
+    finish(exchange, ST_CANCELLED, status_http(ST_CANCELLED));
+}
+
+void infer_route_sent(struct exchange *exchange, uint64_t at_ns) {
+    const enum status status = exchange->request.status;
+    exchange->request.trace.at[AT_SENT] = at_ns;
+    finish(exchange, status, status_http(status));
+}

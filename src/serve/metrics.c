@@ -1,0 +1,101 @@
+/* The metrics page: what is counted for the process and its connections. Loop thread only.
+ *
+ * Invariant: a family's samples stand together, behind its HELP and TYPE.
+ * Read next: metrics_model.c, docs/metrics.md. */
+#include "serve/metrics.h"
+
+#include "base/clock.h"
+#include "measure/prom.h"
+#include <stdio.h>
+#include <unistd.h>
+
+static void one(struct buf *out, const char *name, const char *type, const char *help,
+                uint64_t value) {
+    prom_family(out, name, type, help);
+    prom_u64(out, name, NULL, 0, value);
+}
+
+static void one_double(struct buf *out, const char *name, const char *type, const char *help,
+                       double value) {
+    prom_family(out, name, type, help);
+    prom_double(out, name, NULL, 0, value);
+}
+
+static uint64_t resident_bytes(void) {
+    unsigned long long size = 0;
+    unsigned long long resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return 0;
+    const int got = fscanf(file, "%llu %llu", &size, &resident);
+    (void)fclose(file);
+    return got == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static void write_process(struct server *server) {
+    struct buf *out = &server->body;
+    one_double(out, "process_cpu_seconds_total", "counter", "User and system time of the process.",
+               (double)process_cpu_ns() / 1e9);
+    one(out, "process_resident_memory_bytes", "gauge", "Resident memory of the process.",
+        resident_bytes());
+    one_double(out, "process_start_time_seconds", "gauge",
+               "Start of the process, seconds since the epoch.",
+               (double)server->start_wall_ns / 1e9);
+    const struct model *model = engine_model_count(server->engine)
+                                    ? engine_model(server->engine, 0)->model : NULL;
+    const bool is_simulated = model && model->backend->is_simulated;
+    const struct prom_label labels[] = {{"version", TELLTALE_VERSION},
+                                        {"backend", model ? model->backend->name : ""},
+                                        {"simulated", is_simulated ? "true" : "false"}};
+    prom_family(out, "telltale_info", "gauge", "Always 1; the labels say what runs.");
+    prom_u64(out, "telltale_info", labels, 3, 1);
+}
+
+static void write_connections(struct server *server) {
+    struct buf *out = &server->body;
+    const struct server_counts *counts = &server->counts;
+    one(out, "telltale_connections", "gauge", "Client connections open now.",
+        server->http_count + server->metrics_count);
+    one(out, "telltale_connections_accepted_total", "counter", "Client connections accepted.",
+        counts->accepted);
+    one(out, "telltale_connections_refused_total", "counter",
+        "Connections over the limit, answered with 503.", counts->refused);
+    one(out, "telltale_clients_vanished_total", "counter",
+        "Clients that left with a request in flight or an answer half read.", counts->vanished);
+    one(out, "telltale_http_malformed_total", "counter", "Messages that the HTTP parser rejected.",
+        counts->malformed);
+    static const char TIMEOUTS[] = "telltale_connection_timeouts_total";
+    prom_family(out, TIMEOUTS, "counter",
+                "Connections ended for a request that did not arrive, no request, a slow reader.");
+    prom_u64(out, TIMEOUTS, &(struct prom_label){"kind", "read"}, 1, counts->read_timeouts);
+    prom_u64(out, TIMEOUTS, &(struct prom_label){"kind", "idle"}, 1, counts->idle_timeouts);
+    prom_u64(out, TIMEOUTS, &(struct prom_label){"kind", "write"}, 1, counts->write_timeouts);
+    static const char ANSWERS[] = "telltale_http_answers_total";
+    prom_family(out, ANSWERS, "counter", "HTTP answers by status code, all paths.");
+    for (int code = 100; code < 600; code++) {
+        if (counts->by_http[code] == 0 && code != 200)
+            continue;
+        char text[4] = {(char)('0' + code / 100), (char)('0' + code / 10 % 10),
+                        (char)('0' + code % 10), '\0'};
+        prom_u64(out, ANSWERS, &(struct prom_label){"code", text}, 1, counts->by_http[code]);
+    }
+    one(out, "telltale_requests_in_flight", "gauge",
+        "Inference requests being decoded, waiting, run or answered.", server->in_flight);
+}
+
+enum status metrics_write(struct server *server, const struct served_model *served,
+                          struct err *err) {
+    (void)served;
+    (void)err;
+    metrics_write_models(server);
+    write_connections(server);
+    one(&server->body, "telltale_workers_waiting", "gauge", "Texts waiting for a worker.",
+        engine_workers_waiting(server->engine));
+    one(&server->body, "telltale_trace_dropped_total", "counter",
+        "Trace records lost because a ring was full.",
+        tracer_dropped(engine_tracer(server->engine)));
+    one(&server->body, "telltale_draining", "gauge", "1 after the signal to stop.",
+        server->is_draining);
+    write_process(server);
+    return ST_OK;
+}

@@ -1,0 +1,143 @@
+/* The loop and what hangs on it: listeners, the queue of finished requests, timers.
+ *
+ * Thread: the loop's. Invariant: a request in `done` is the loop's again; nothing else is touched
+ * by other threads.
+ * Read next: http_conn.c, drain.c, cmd_serve.c. */
+#include "serve/server.h"
+
+#include "base/clock.h"
+#include "serve/drain.h"
+#include "serve/exchange.h"
+#include "serve/http_conn.h"
+#include "serve/infer_route.h"
+#include <signal.h>
+#include <stdlib.h>
+
+enum { SCRATCH_KEEP = 1024 * 1024 };
+
+static void on_accept(void *ctx, struct conn *conn) {
+    http_conn_accept(ctx, conn, HTTP_CONN_API);
+}
+
+static void on_accept_metrics(void *ctx, struct conn *conn) {
+    http_conn_accept(ctx, conn, HTTP_CONN_METRICS);
+}
+
+static struct exchange *exchange_of_node(struct mpsc_node *node) {
+    struct request *request =
+        (struct request *)(void *)((char *)node - offsetof(struct request, done_node));
+    return request->owner;
+}
+
+static void on_wake(void *ctx) {
+    struct server *server = ctx;
+    assert_role(ROLE_LOOP);
+    struct mpsc_node *node = mpsc_take_all(&server->done);
+    uint64_t now_ns = node ? mono_ns() : 0;
+    while (node) {
+        struct mpsc_node *next = node->next; /* the exchange goes back to the pool */
+        now_ns = infer_route_done(exchange_of_node(node), now_ns);
+        node = next;
+    }
+    drain_check(server);
+}
+
+static void shrink(struct buf *buf) {
+    if (buf->capacity > SCRATCH_KEEP) {
+        buf_done(buf);
+        buf_init(buf);
+    }
+}
+
+static void on_turn_end(void *ctx) {
+    struct server *server = ctx;
+    engine_flush(server->engine);
+    shrink(&server->body);
+}
+
+/* How often the connections' own timeouts are looked at: an eighth of the shorter one. */
+static uint64_t sweep_interval_ns(const struct serve_config *config) {
+    uint64_t shortest_ns = 8000000000;
+    if (config->read_timeout_ns && config->read_timeout_ns < shortest_ns)
+        shortest_ns = config->read_timeout_ns;
+    if (config->idle_timeout_ns && config->idle_timeout_ns < shortest_ns)
+        shortest_ns = config->idle_timeout_ns;
+    return shortest_ns / 8 < 5000000 ? 5000000 : shortest_ns / 8;
+}
+
+static void on_sweep(void *ctx) {
+    struct server *server = ctx;
+    const uint64_t now_ns = mono_ns();
+    struct http_conn *next = NULL;
+    for (struct http_conn *hc = server->connections; hc; hc = next) {
+        next = hc->next;
+        http_conn_sweep(hc, now_ns);
+    }
+    loop_timer_set(server->sweep_timer, now_ns + sweep_interval_ns(server->config));
+}
+
+static enum status create_handles(struct server *server, struct err *err) {
+    server->wake = loop_wake_create(server->loop, on_wake, server);
+    server->sweep_timer = loop_timer_create(server->loop, on_sweep, server);
+    server->drain_timer = loop_timer_create(server->loop, drain_on_timer, server);
+    server->on_term = loop_signal_create(server->loop, SIGTERM, drain_on_signal, server);
+    server->on_int = loop_signal_create(server->loop, SIGINT, drain_on_signal, server);
+    if (!server->wake || !server->sweep_timer || !server->drain_timer || !server->on_term ||
+        !server->on_int)
+        return err_set(err, ST_NO_MEMORY, "no memory or descriptors for the event loop");
+    loop_on_turn_end(server->loop, on_turn_end, server);
+    return ST_OK;
+}
+
+enum status server_init(struct server *server, const struct serve_config *config,
+                        struct engine *engine, struct err *err) {
+    *server = (struct server){.config = config,
+                              .engine = engine,
+                              .slow_limit = {.per_second = 5},
+                              .failure_limit = {.per_second = 5},
+                              .start_wall_ns = wall_ns()};
+    mpsc_init(&server->done);
+    buf_init(&server->head);
+    buf_init(&server->extra);
+    buf_init(&server->body);
+    role_set(ROLE_LOOP, 0);
+    server->ring = tracer_ring(engine_tracer(engine));
+    if (!server->ring)
+        return err_set(err, ST_NO_MEMORY, "no memory for the loop's trace ring");
+    enum status status = loop_create(&server->loop, err);
+    if (status == ST_OK)
+        status = create_handles(server, err);
+    if (status == ST_OK)
+        status = listener_create(server->loop, config->host, (uint16_t)config->http_port, on_accept,
+                                 server, &server->http, err);
+    if (status == ST_OK)
+        status = listener_create(server->loop, config->host, (uint16_t)config->metrics_port,
+                                 on_accept_metrics, server, &server->metrics, err);
+    return status;
+}
+
+void server_run(struct server *server) {
+    loop_timer_set(server->sweep_timer, mono_ns() + sweep_interval_ns(server->config));
+    loop_run(server->loop);
+}
+
+static void close_handles(struct server *server) {
+    if (server->http)
+        listener_close(server->http);
+    if (server->metrics)
+        listener_close(server->metrics);
+    loop_wake_close(server->wake);
+    loop_timer_close(server->sweep_timer);
+    loop_timer_close(server->drain_timer);
+    loop_signal_close(server->on_term);
+    loop_signal_close(server->on_int);
+}
+
+void server_done(struct server *server) {
+    close_handles(server);
+    exchange_pool_done(server); /* their timers are the loop's */
+    loop_free(server->loop);
+    buf_done(&server->head);
+    buf_done(&server->extra);
+    buf_done(&server->body);
+}
