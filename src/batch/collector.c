@@ -102,8 +102,11 @@ bool collector_next(struct instance *instance, struct batch *out) {
                 queue_wait(&batcher->queue, decision.wait_until_ns, seen);
                 continue;
             }
-            leader = full; /* the oldest bucket is held; another one need not wait for it */
-            decision = (struct policy_decision){.reason = REASON_FULL, .ready_ns = now_ns};
+            const uint64_t oldest_ns = leader->first->trace->at[AT_ENQUEUED];
+            if (policy_may_pass_over(&batcher->config.policy, &batcher->policy, oldest_ns, now_ns))
+                leader = full; /* the oldest bucket is held; another one need not wait for it */
+            decision = (struct policy_decision){
+                .reason = leader == full ? REASON_FULL : REASON_EAGER, .ready_ns = now_ns};
         }
         found = take(instance, leader, &decision, now_ns, out);
     }

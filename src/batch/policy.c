@@ -122,6 +122,12 @@ struct policy_decision policy_decide(const struct policy_config *config, struct 
     return dispatch(REASON_EAGER, start, view->now_ns);
 }
 
+bool policy_may_pass_over(const struct policy_config *config, const struct policy_state *state,
+                          uint64_t oldest_ns, uint64_t now_ns) {
+    if (config->kind == POLICY_TIMER) return true; /* its hold ends at an instant that stays */
+    return now_ns < oldest_ns + (uint64_t)state->exec_ns;
+}
+
 void policy_learn(struct policy_state *state, uint64_t exec_ns, double elements) {
     const double y = (double)exec_ns;
     if (state->exec_ns == 0) state->exec_ns = y;

@@ -57,6 +57,11 @@ struct policy_decision {
 /* state is updated (hold bookkeeping) only for adaptive. */
 struct policy_decision policy_decide(const struct policy_config *config, struct policy_state *state,
                                      const struct policy_view *view);
+/* A batch that is held may be passed over by a full one of another shape, but only while its
+ * oldest request has waited no longer than an execution takes: else, with every instance busy, it
+ * would be passed over again and again. */
+bool policy_may_pass_over(const struct policy_config *config, const struct policy_state *state,
+                          uint64_t oldest_ns, uint64_t now_ns);
 /* After a batch: its time on the instance and its size in padded elements (rows where there is
  * no padded axis). */
 void policy_learn(struct policy_state *state, uint64_t exec_ns, double elements);

@@ -157,6 +157,14 @@ static void draining_holds_nothing(void **state) {
     assert_int_equal(policy_decide(&config, &learned, &view).reason, REASON_DRAIN);
 }
 
+static void a_held_batch_is_not_passed_over_for_ever(void **state) {
+    (void)state;
+    const struct policy_config config = {.kind = POLICY_ADAPTIVE, .max_batch = 32};
+    const struct policy_state learned = {.exec_ns = 4.0 * MS};
+    assert_true(policy_may_pass_over(&config, &learned, 10 * MS, 13 * MS));
+    assert_false(policy_may_pass_over(&config, &learned, 10 * MS, 15 * MS));
+}
+
 static void learns_the_cost_of_a_batch(void **state) {
     (void)state;
     struct policy_state learned = {0};
@@ -196,6 +204,7 @@ int main(void) {
         cmocka_unit_test(maximum_delay_caps_the_adaptive_hold),
         cmocka_unit_test(deadline_ends_a_hold_in_time_for_the_execution),
         cmocka_unit_test(draining_holds_nothing),
+        cmocka_unit_test(a_held_batch_is_not_passed_over_for_ever),
         cmocka_unit_test(learns_the_cost_of_a_batch),
         cmocka_unit_test(merges_buckets_only_where_padding_is_cheaper_than_a_start),
     };
