@@ -184,11 +184,8 @@ static enum status open_models(struct engine *engine, struct err *err) {
     }
     free(found);
     if (engine->models == NULL) return err_set(err, ST_NO_MEMORY, "no memory for models");
-    for (size_t i = 0; i < count && status == ST_OK; i++) {
-        status = open_model(&engine->models[i], err);
-        if (status != ST_OK) err_prefix(err, "model %s", engine->models[i].served.model->name);
-    }
-    return status;
+    for (size_t i = 0; i < count && status == ST_OK; i++) status = open_model(&engine->models[i], err);
+    return status; /* the error names the model or the file */
 }
 
 /* ---- life cycle ---- */
