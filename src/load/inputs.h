@@ -1,0 +1,60 @@
+/* What is sent: real texts, ready request bodies, or (for a demo) random tensors; made into
+ * tensors and request bodies once, before the load starts. */
+#ifndef TELLTALE_LOAD_INPUTS_H
+#define TELLTALE_LOAD_INPUTS_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/tensor.h"
+#include "load/quantile.h"
+#include <stdbool.h>
+
+enum input_kind { INPUT_TEXT, INPUT_JSON, INPUT_RANDOM };
+const char *input_kind_name(enum input_kind kind); /* "text" */
+
+struct input {
+    struct view raw; /* text or ready body */
+    struct tensor *tensors;
+    uint32_t tensor_count;
+    uint32_t tokens; /* 0: not known */
+    /* The request body around its id: head, id, tail. */
+    struct view body_head, body_tail;
+    size_t json_size; /* without the id; 0: all JSON, no Inference-Header-Content-Length */
+};
+
+struct inputs {
+    enum input_kind kind;
+    const char *source; /* as given; points into the caller's text */
+    struct input *items;
+    size_t count;
+    uint32_t *order; /* request n sends items[order[n % count]] */
+    bool as_tokens;
+    bool is_binary;
+    struct arena arena;
+};
+
+/* spec: "text:PATH" (directory: a text a file; file: a text a line), "json:FILE" (a body a
+ * line, or one document), "random", or NULL, which is random. Empty texts are passed over. */
+MUST_CHECK enum status inputs_load(const char *spec, struct inputs *out, struct err *err);
+void inputs_done(struct inputs *inputs); /* zeroed inputs allowed */
+
+/* What the model takes, from its metadata or signature. */
+struct input_spec { struct view name; enum dtype dtype; uint32_t rank; const int64_t *shape; };
+struct input_shape { const struct input_spec *specs; uint32_t count; };
+
+struct tokenizer;
+/* Fills the tensors. tokenizer: may be NULL; with it tokens are counted, and sent as ids
+ * instead of the text where as_tokens. seed: for random tensors. */
+MUST_CHECK enum status inputs_make_tensors(struct inputs *inputs, struct input_shape shape,
+                                           const struct tokenizer *tokenizer, bool as_tokens,
+                                           uint32_t max_tokens, uint64_t seed, struct err *err);
+/* Fills the bodies from the tensors (or, INPUT_JSON, from the ready bodies). */
+MUST_CHECK enum status inputs_render(struct inputs *inputs, bool binary, struct err *err);
+/* Fills order: a permutation drawn from the seed, or 0, 1, 2, ... */
+MUST_CHECK enum status inputs_shuffle(struct inputs *inputs, bool is_sequential, uint64_t seed,
+                                      struct err *err);
+/* Sizes of the inputs: bytes of text, body or tensors; tokens where known (count 0 if not). */
+MUST_CHECK enum status inputs_sizes(const struct inputs *inputs, struct distribution *out_bytes,
+                                    struct distribution *out_tokens, struct err *err);
+
+#endif
