@@ -573,12 +573,21 @@ extern "C" enum status model_metadata_parse(struct view body, struct arena *aren
     return status;
 }
 
-extern "C" size_t json_text_f32(float value, char out[JSON_TEXT_MAX_NUMBER]) {
+// to_chars writes negative zero as "-0", an integer to most readers, which have only one zero.
+template <typename T> static size_t number_text(T value, char *out) {
+    if (value == 0 && std::signbit(value)) {
+        std::memcpy(out, "-0.0", 4);
+        return 4;
+    }
     return size_t(std::to_chars(out, out + JSON_TEXT_MAX_NUMBER, value).ptr - out);
 }
 
+extern "C" size_t json_text_f32(float value, char out[JSON_TEXT_MAX_NUMBER]) {
+    return number_text(value, out);
+}
+
 extern "C" size_t json_text_f64(double value, char out[JSON_TEXT_MAX_NUMBER]) {
-    return size_t(std::to_chars(out, out + JSON_TEXT_MAX_NUMBER, value).ptr - out);
+    return number_text(value, out);
 }
 
 extern "C" bool json_text_is_utf8(const char *text, size_t size) {

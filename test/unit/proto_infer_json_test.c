@@ -417,6 +417,7 @@ static void responses_read_back_as_written(void **state) {
         {DTYPE_INT32, "\0\0\0\200\377\377\377\377", 8},
         {DTYPE_INT64, "\0\0\0\0\0\0\0\200\377\377\377\377\377\377\377\177", 16},
         {DTYPE_FP32, "\377\377\177\377\1\0\0\0", 8},
+        {DTYPE_FP32, "\0\0\0\200\0\0\0\0", 8}, /* the two zeros */
         {DTYPE_FP64, "\377\377\377\377\377\377\357\177\1\0\0\0\0\0\0\0", 16},
         {DTYPE_BYTES, "\2\0\0\0\"\n\0\0\0\0", 10}};
     for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
