@@ -37,6 +37,15 @@ static void learn(struct instance *instance) {
     instance->learned_exec_ns = 0;
 }
 
+/* Rows of the largest batch that this leader's should become. */
+static uint32_t rows_limit(const struct batcher *batcher, const struct bucket *leader) {
+    if (!batcher->config.is_batched) return 1;
+    const uint32_t useful =
+        policy_useful_rows(&batcher->config.policy, &batcher->policy, leader->longest);
+    /* a request with more rows of its own still goes whole */
+    return useful > leader->first->rows ? useful : leader->first->rows;
+}
+
 static struct policy_decision decide(const struct instance *instance, struct bucket *leader,
                                      uint64_t now_ns, bool is_draining) {
     struct batcher *batcher = instance->batcher;
@@ -44,9 +53,12 @@ static struct policy_decision decide(const struct instance *instance, struct buc
         return (struct policy_decision){.dispatch = true,
                                         .reason = REASON_ALONE,
                                         .ready_ns = leader->first->trace->at[AT_ENQUEUED]};
+    const uint32_t limit = rows_limit(batcher, leader);
+    uint32_t rows = buckets_batch_rows(&batcher->buckets, leader, &batcher->policy, limit);
+    if (rows >= limit) rows = batcher->max_rows; /* as full as pays */
     const struct policy_view view = {
         .now_ns = now_ns,
-        .rows = buckets_batch_rows(&batcher->buckets, leader, &batcher->policy, batcher->max_rows),
+        .rows = rows,
         .oldest_ns = leader->first->trace->at[AT_ENQUEUED],
         .newest_ns = batcher->buckets.newest_ns,
         .free_ns = instance->free_ns,
@@ -63,8 +75,8 @@ static bool take(struct instance *instance, struct bucket *leader,
     struct job *dropped = NULL;
     *out = (struct batch){
         .reason = decision->reason, .free_ns = instance->free_ns, .ready_ns = decision->ready_ns};
-    out->first = buckets_take(&batcher->buckets, leader, &batcher->policy, batcher->max_rows,
-                              now_ns, &dropped);
+    out->first = buckets_take(&batcher->buckets, leader, &batcher->policy,
+                              rows_limit(batcher, leader), now_ns, &dropped);
     finish_early(batcher, dropped);
     for (const struct job *job = out->first; job != NULL; job = job->next) {
         out->jobs++;
@@ -122,8 +134,9 @@ bool collector_take_full(struct instance *instance, struct batch *out) {
     absorb(batcher);
     bool found = false;
     struct bucket *leader = buckets_oldest(&batcher->buckets);
-    if (leader != NULL && buckets_batch_rows(&batcher->buckets, leader, &batcher->policy,
-                                             batcher->max_rows) >= batcher->max_rows) {
+    const uint32_t limit = leader == NULL ? 0 : rows_limit(batcher, leader);
+    if (leader != NULL &&
+        buckets_batch_rows(&batcher->buckets, leader, &batcher->policy, limit) >= limit) {
         const uint64_t now_ns = mono_ns();
         const struct policy_decision decision = {.reason = REASON_FULL,
                                                  .ready_ns = instance->free_ns};

@@ -17,6 +17,8 @@
 #define AVERAGE_WEIGHT 0.1
 #define FIT_DECAY 0.98
 #define FIT_MIN_WEIGHT 8.0
+#define FIT_CLEAR 0.7     /* share of the variance that a fit must explain to limit a batch */
+#define START_SHARE 0.05  /* of a row's own cost: what sharing the start may still gain */
 
 static const char *const NAMES[POLICY_KIND_COUNT] = {"adaptive", "eager", "timer"};
 
@@ -137,6 +139,26 @@ void policy_learn(struct policy_state *state, uint64_t exec_ns, double elements)
     state->fit_y = state->fit_y * FIT_DECAY + y;
     state->fit_xx = state->fit_xx * FIT_DECAY + elements * elements;
     state->fit_xy = state->fit_xy * FIT_DECAY + elements * y;
+    state->fit_yy = state->fit_yy * FIT_DECAY + y * y;
+}
+
+/* Share of the variance of the times that the sizes explain (r squared). */
+static double fit_quality(const struct policy_state *state) {
+    const double x = state->fit_x / state->fit_w, y = state->fit_y / state->fit_w;
+    const double cov = state->fit_xy / state->fit_w - x * y;
+    const double var_x = state->fit_xx / state->fit_w - x * x;
+    const double var_y = state->fit_yy / state->fit_w - y * y;
+    return var_x > 0 && var_y > 0 ? cov * cov / (var_x * var_y) : 0;
+}
+
+uint32_t policy_useful_rows(const struct policy_config *config, const struct policy_state *state,
+                            uint32_t length) {
+    double a, b;
+    if (config->kind != POLICY_ADAPTIVE || !policy_cost(state, &a, &b)) return config->max_batch;
+    if (b <= 0 || fit_quality(state) < FIT_CLEAR) return config->max_batch;
+    const double rows = ceil(a / (START_SHARE * b * (length > 0 ? length : 1)));
+    if (rows >= config->max_batch) return config->max_batch;
+    return rows > 1 ? (uint32_t)rows : 1;
 }
 
 bool policy_cost(const struct policy_state *state, double *out_a_ns, double *out_b_ns) {

@@ -5,7 +5,7 @@
  *   within a short gap of each other (GAP_SHARE of the learned execution time), at most GAP_MAX
  *   gaps, and only while that has been paying: the chance that one more arrives within the gap,
  *   times the execution time it is spared, against the gap times those that wait.
- *   max_delay is only a hard cap.
+ *   max_delay is only a hard cap. No batch grows beyond what pays (policy_useful_rows).
  * eager: take all that waits, never hold.
  * timer: full, or the oldest has waited max_delay (Triton's max_queue_delay). */
 #ifndef TELLTALE_BATCH_POLICY_H
@@ -34,7 +34,7 @@ struct policy_state {
     bool is_holding;     /* the present batch is being held */
     uint64_t held_newest_ns; /* newest arrival when the present hold was last judged */
     /* execution time as a + b * padded elements, exponentially weighted least squares */
-    double fit_w, fit_x, fit_y, fit_xx, fit_xy;
+    double fit_w, fit_x, fit_y, fit_xx, fit_xy, fit_yy;
 };
 
 struct policy_view {
@@ -69,6 +69,12 @@ void policy_learn(struct policy_state *state, uint64_t exec_ns, double elements)
 uint64_t policy_gap_ns(const struct policy_state *state);
 /* Fit exec = a + b * elements. False until there is enough to tell. Never negative. */
 bool policy_cost(const struct policy_state *state, double *out_a_ns, double *out_b_ns);
+/* The largest batch that pays, in rows of `length` elements each (1 where there is no padded
+ * axis), at most max_batch. A batch of n rows costs a + b * n * length, so its share of a in each
+ * row is a / n: more rows than make that 5 % of the row's own cost only make the first of them
+ * wait for the last. max_batch where a and b are not clearly known, and for eager and timer. */
+uint32_t policy_useful_rows(const struct policy_config *config, const struct policy_state *state,
+                            uint32_t length);
 /* Would adding rows of length `length` to a batch of batch_rows padded to batch_length cost less
  * than starting them on their own later? extra padding * b < a. */
 bool policy_should_merge(const struct policy_state *state, uint32_t batch_rows, uint32_t batch_length,
