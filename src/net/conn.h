@@ -41,8 +41,8 @@ void listener_close(struct listener *listener);
  * conn_close. The name is resolved with getaddrinfo at once (it may block); its addresses are
  * tried in turn. Not called when conn_close came first. */
 MUST_CHECK enum status conn_connect(struct loop *loop, const char *host, uint16_t port,
-                                    void (*on_connected)(struct conn *conn, void *ctx, enum status status,
-                                                         const char *detail),
+                                    void (*on_connected)(struct conn *conn, void *ctx,
+                                                         enum status status, const char *detail),
                                     void *ctx, struct conn **out, struct err *err);
 void conn_start(struct conn *conn, const struct conn_events *events, void *ctx);
 void conn_pause_reading(struct conn *conn);

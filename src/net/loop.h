@@ -44,8 +44,8 @@ void loop_timer_close(struct loop_timer *timer); /* also from within any fn; NUL
 /* SIGINT, SIGTERM and the like, delivered on the loop. (SIGPIPE is set to be ignored by
  * loop_create, unless the program handles it.) */
 struct loop_signal;
-struct loop_signal *loop_signal_create(struct loop *loop, int signum, void (*fn)(void *ctx, int signum),
-                                       void *ctx);
+struct loop_signal *loop_signal_create(struct loop *loop, int signum,
+                                       void (*fn)(void *ctx, int signum), void *ctx);
 void loop_signal_close(struct loop_signal *signal);
 
 #endif

@@ -152,7 +152,8 @@ static void passes_over_blank_lines_before_a_request(void **state) {
 
 static void notices_expect_continue(void **state) {
     (void)state;
-    expect_message("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\nx",
+    expect_message("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\n"
+                   "x",
                    "2 0 [/] [/] [] keep expects Host=x Expect=100-Continue Content-Length=1 {x}");
     expect_message("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx",
                    "2 0 [/] [/] [] close Expect=100-continue Content-Length=1 {x}");
@@ -287,8 +288,23 @@ static void rejects_bad_header_lines(void **state) {
     expect_fault("GET / HTTP/1.1\r\nHost: x\r\nA B: v\r\n\r\n", "name \"A B\"");
     expect_fault("GET / HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n", "does not parse");
     const char *gzip = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
-    expect_fault_in(false, gzip, strlen(gzip), ST_UNSUPPORTED, "\"gzip, chunked\" is not supported");
+    expect_fault_in(false, gzip, strlen(gzip), ST_UNSUPPORTED,
+                    "\"gzip, chunked\" is not supported");
     expect_fault("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.0");
+}
+
+static void knows_which_bytes_names_may_have(void **state) {
+    (void)state;
+    static const char ALLOWED[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    for (int c = 1; c < 256; c++) {
+        char request[] = "GET / HTTP/1.1\r\nHost: x\r\nA?B: c\r\n\r\n";
+        *strchr(request, '?') = (char)c;
+        if (c == ':')
+            continue;
+        const struct outcome got = run(false, LIMITS, request, strlen(request), 5);
+        assert_int_equal(got.event, strchr(ALLOWED, c) ? HTTP_COMPLETE : HTTP_FAILED);
+    }
 }
 
 static void rejects_bad_chunks(void **state) {
@@ -325,6 +341,23 @@ static void limits_the_body(void **state) {
     assert_int_equal(parse_limited(false, small, fits, strlen(fits)).event, HTTP_COMPLETE);
 }
 
+/* So that an allocation that cannot be gives NULL under the sanitizers too. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
+static void says_when_memory_is_out(void **state) {
+    (void)state;
+    const struct http_limits none = {.max_header_bytes = 1024, .max_body_bytes = UINT64_MAX};
+    const char *request = "POST / HTTP/1.1\r\nHost: x\r\n"
+                          "Content-Length: 4611686018427387904\r\n\r\n";
+    const struct outcome got = run(false, none, request, strlen(request), strlen(request));
+    assert_int_equal(got.event, HTTP_FAILED);
+    assert_int_equal(got.status, ST_NO_MEMORY);
+    assert_string_equal(got.text, "no memory for 4611686018427387904 bytes of an HTTP message");
+}
+
 static void limits_the_header(void **state) {
     (void)state;
     const char *request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -354,7 +387,7 @@ static void limits_chunk_extensions(void **state) {
     buf_init(&request);
     buf_text(&request, CHUNKED);
     for (int i = 0; i < 300; i++)
-        buf_text(&request, "1;0123456789012345678901234567890123456789012345678901234567890123\r\na\r\n");
+        buf_text(&request, "1;0123456789012345678901234567890123456789012345678901234567\r\na\r\n");
     buf_text(&request, "0\r\n\r\n");
     const struct outcome got = run(false, LIMITS, request.data, request.size, request.size);
     assert_int_equal(got.event, HTTP_FAILED);
@@ -492,7 +525,8 @@ static void writes_what_it_reads(void **state) {
     buf_text(&out, "{}");
     got = parse_limited(true, LIMITS, out.data, out.size);
     assert_string_equal(got.text, "3 503 [] [] [] close Content-Length=2 "
-                                  "Content-Type=application/json Connection=close Retry-After=1 {{}}");
+                                  "Content-Type=application/json Connection=close "
+                                  "Retry-After=1 {{}}");
     buf_clear(&out);
     http_write_response(&out, 200, NULL, 0, true, (struct view){0});
     got = parse_limited(true, LIMITS, out.data, out.size);
@@ -518,8 +552,10 @@ int main(void) {
         cmocka_unit_test(wants_one_host),
         cmocka_unit_test(rejects_bad_first_lines),
         cmocka_unit_test(rejects_bad_header_lines),
+        cmocka_unit_test(knows_which_bytes_names_may_have),
         cmocka_unit_test(rejects_bad_chunks),
         cmocka_unit_test(limits_the_body),
+        cmocka_unit_test(says_when_memory_is_out),
         cmocka_unit_test(limits_the_header),
         cmocka_unit_test(limits_chunk_extensions),
         cmocka_unit_test(leaves_pipelined_bytes_to_the_caller),

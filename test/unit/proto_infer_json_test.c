@@ -70,7 +70,8 @@ static void expect_bad(const char *json, const char *sentence) {
 }
 
 #define INPUT(type, shape, data)                                                               \
-    "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"" type "\",\"shape\":" shape ",\"data\":" data "}]}"
+    "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"" type "\",\"shape\":" shape                   \
+    ",\"data\":" data "}]}"
 
 static void reads_a_whole_request(void **state) {
     (void)state;
@@ -199,7 +200,8 @@ static void reads_bools_and_bytes(void **state) {
     done(&f);
     expect_good(&f, INPUT("BYTES", "[2,2]", "[[\"a\",\"\"],[\"\\u0000z\",\"\xc3\xa9\"]]"));
     assert_int_equal(f.request.inputs[0].size, 16 + 1 + 0 + 2 + 2);
-    assert_memory_equal(f.request.inputs[0].data, "\1\0\0\0a\0\0\0\0\2\0\0\0\0z\2\0\0\0\xc3\xa9", 21);
+    assert_memory_equal(f.request.inputs[0].data,
+                        "\1\0\0\0a\0\0\0\0\2\0\0\0\0z\2\0\0\0\xc3\xa9", 21);
     done(&f);
 }
 
@@ -452,8 +454,8 @@ static void responses_read_back_as_written(void **state) {
     }
 }
 
-static void expect_write_fault(enum dtype dtype, const void *data, size_t size, enum status expected,
-                               const char *sentence) {
+static void expect_write_fault(enum dtype dtype, const void *data, size_t size,
+                               enum status expected, const char *sentence) {
     const struct infer_output output = {.tensor = {.name = view_of("y"), .dtype = dtype, .rank = 1,
                                                    .shape = {1}, .data = data, .size = size}};
     struct buf out;
