@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static const struct option_spec OPTIONS[] = {
     ENGINE_OPTIONS(struct serve_config, engine),
@@ -108,6 +109,19 @@ static void log_models(const struct serve_config *config, struct engine *engine)
     }
 }
 
+/* A connection needs a descriptor, and the usual soft limit is 1024 for everything. */
+static void raise_descriptor_limit(uint64_t connections) {
+    enum { OTHERS = 512 }; /* listeners, models, trace files, connections about to be refused */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + OTHERS)
+        return;
+    limit.rlim_cur = connections + OTHERS < limit.rlim_max ? connections + OTHERS : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < connections + OTHERS)
+        log_line(LOG_WARN, "only %llu file descriptors for %" PRIu64 " connections: raise the "
+                 "hard limit (ulimit -Hn) or lower --max-connections",
+                 (unsigned long long)limit.rlim_cur, connections);
+}
+
 static enum status announce(const struct serve_config *config, const struct server *server,
                             struct err *err) {
     const unsigned http = listener_port(server->http);
@@ -121,6 +135,7 @@ static enum status announce(const struct serve_config *config, const struct serv
 static int run(const struct serve_config *config) {
     struct err err = {.text = ""};
     struct engine *engine = NULL;
+    raise_descriptor_limit(config->max_connections);
     enum status status = engine_create(&config->engine, &engine, &err);
     if (status == ST_OK) {
         struct server server;

@@ -311,8 +311,15 @@ class Server:
                 out[name] = float(value)
         return out
 
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+    def sockets(self):
+        """How many the server has open, the two it listens on included."""
+        count, directory = 0, f"/proc/{self.process.pid}/fd"
+        for name in os.listdir(directory):
+            try:
+                count += os.readlink(os.path.join(directory, name)).startswith("socket:")
+            except FileNotFoundError:
+                pass  # closed meanwhile
+        return count
 
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:

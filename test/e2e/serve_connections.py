@@ -134,7 +134,8 @@ def a_client_that_reads_slowly_gets_everything_and_the_wait_is_in_send():
         client.socket.connect(("127.0.0.1", server.port))
         body, headers = binary_infer(values, "reader")
         client.send(http_request("POST", INFER, body, headers))
-        threading.Event().wait(0.3)
+        check(client.has_data(30), "no answer")
+        threading.Event().wait(0.3)  # the reader's own slowness, not a wait for the server
         response = client.read()
         check(response.tensors()["OUTPUT0"][2] == [v + 1 for v in values], "wrong numbers")
         client.close()
@@ -191,9 +192,31 @@ def the_newest_connection_over_the_limit_gets_503():
 
 
 @case
+def a_thousand_connections_are_served_at_once():
+    import resource
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        raise _harness.Skip(f"only {hard} file descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))  # what the server inherits
+    try:
+        with Server("--max-connections", "1100", simulate="a=1ms,b=0.01ms") as server:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (4096, hard))
+            clients = [server.client() for _ in range(1050)]
+            body, headers = binary_infer(ROW)
+            message = http_request("POST", INFER, body, headers)
+            for client in clients:
+                client.send(message)
+            for client in clients:
+                equal(client.read().status, 200, "answer")
+                client.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@case
 def vanishing_clients_leave_nothing_behind():
     with Server("--queue-limit", "100000", simulate="a=30ms,b=0ms") as server:
-        descriptors = server.descriptors()  # nobody is connected
+        sockets = server.sockets()  # nobody is connected
         body, headers = binary_infer(ROW * 4)
         message = http_request("POST", INFER, body, headers)
         half = message[:len(message) // 2]
@@ -214,7 +237,7 @@ def vanishing_clients_leave_nothing_behind():
         for _ in range(5):
             storm()
         wait_until(is_quiet, "requests in flight end")
-        wait_until(lambda: server.descriptors() == descriptors, "the descriptors are closed")
+        wait_until(lambda: server.sockets() == sockets, "the sockets are closed")
         grown = server.resident_bytes() - resident
         check(server.metrics()["telltale_clients_vanished_total"] > 0, "none was counted")
         # A sanitizer keeps freed memory in quarantine, and finds leaks in its own way.
