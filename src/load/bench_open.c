@@ -54,7 +54,8 @@ MUST_CHECK static enum status read_metadata(struct bench *bench, struct view bod
     model->spec_count = metadata.input_count;
     /* Ours says more than the protocol asks for. */
     json_t *document = json_loadb(body.data, body.size, 0, NULL);
-    const char *version = json_string_value(json_array_get(json_object_get(document, "versions"), 0));
+    json_t *versions = json_object_get(document, "versions");
+    const char *version = json_string_value(json_array_get(versions, 0));
     const char *sha256 = json_string_value(json_object_get(document, "sha256"));
     if (version != NULL) model->version = kept(&bench->arena, view_of(version));
     if (sha256 != NULL) model->sha256 = kept(&bench->arena, view_of(sha256));

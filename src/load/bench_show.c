@@ -126,7 +126,8 @@ static void show_stages(const struct bench *bench, struct buf *out) {
         table_row(table);
         table_cell(table, "%s", load);
         for (int k = 0; k < STAGE_COUNT; k++)
-            if (step->stages[k].is_seen) stage_row(table, stage_name((enum stage)k), &step->stages[k]);
+            if (step->stages[k].is_seen)
+                stage_row(table, stage_name((enum stage)k), &step->stages[k]);
         stage_row(table, "outside the server", &step->outside);
     }
     if (has_any) {

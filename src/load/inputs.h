@@ -33,7 +33,7 @@ struct inputs {
     struct arena arena;
 };
 
-/* spec: "text:PATH" (directory: a text a file; file: a text a line), "json:FILE" (a body a
+/* spec: "text:PATH" (directory: a text a file, those below too; file: a text a line), "json:FILE" (a body a
  * line, or one document), "random", or NULL, which is random. Empty texts are passed over. */
 MUST_CHECK enum status inputs_load(const char *spec, struct inputs *out, struct err *err);
 void inputs_done(struct inputs *inputs); /* zeroed inputs allowed */

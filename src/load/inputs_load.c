@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { INPUT_FILE_MAX = 1 << 30, INPUT_RANDOM_COUNT = 64 };
+enum { INPUT_FILE_MAX = 1 << 30, INPUT_RANDOM_COUNT = 64, INPUT_MAX_DEPTH = 16 };
 
 MUST_CHECK static enum status read_file(const char *path, struct arena *arena, struct view *out,
                                         struct err *err) {
@@ -81,24 +81,37 @@ MUST_CHECK static enum status add_lines(struct raw_list *list, struct view text,
     return ST_OK;
 }
 
-/* Files of a directory in the order of their names, so that a seed means the same everywhere. */
 MUST_CHECK static enum status add_directory(struct raw_list *list, const char *path,
-                                            struct arena *arena, struct err *err) {
+                                            unsigned depth, struct arena *arena,
+                                            struct err *err);
+
+MUST_CHECK static enum status add_entry(struct raw_list *list, const char *path, unsigned depth,
+                                        struct arena *arena, struct err *err) {
+    struct stat info;
+    if (stat(path, &info) != 0) return ST_OK; /* a link to nowhere */
+    if (S_ISDIR(info.st_mode)) return add_directory(list, path, depth + 1, arena, err);
+    if (!S_ISREG(info.st_mode)) return ST_OK;
+    struct view raw;
+    enum status status = read_file(path, arena, &raw, err);
+    return status != ST_OK || is_blank(raw) ? status : raw_add(list, raw, err);
+}
+
+/* Files of a directory and those below it, in the order of their names, so that a seed means the
+ * same everywhere. */
+MUST_CHECK static enum status add_directory(struct raw_list *list, const char *path,
+                                            unsigned depth, struct arena *arena,
+                                            struct err *err) {
+    if (depth > INPUT_MAX_DEPTH)
+        return err_set(err, ST_TOO_LARGE, "%s: directories nested too deep", path);
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, NULL, alphasort);
     if (count < 0) return err_set(err, ST_IO, "cannot read %s: %s", path, strerror(errno));
     enum status status = ST_OK;
     for (int i = 0; i < count; i++) {
         char file[4096];
-        struct stat info;
-        if (status == ST_OK && entries[i]->d_name[0] != '.') {
-            int size = snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
-            bool is_file = size < (int)sizeof file && stat(file, &info) == 0 &&
-                           S_ISREG(info.st_mode);
-            struct view raw = {0};
-            if (is_file) status = read_file(file, arena, &raw, err);
-            if (is_file && status == ST_OK && !is_blank(raw)) status = raw_add(list, raw, err);
-        }
+        int size = snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
+        bool is_wanted = entries[i]->d_name[0] != '.' && size < (int)sizeof file;
+        if (status == ST_OK && is_wanted) status = add_entry(list, file, depth, arena, err);
         free(entries[i]);
     }
     free(entries);
@@ -110,7 +123,7 @@ MUST_CHECK static enum status load_texts(const char *path, struct raw_list *list
     struct stat info;
     if (stat(path, &info) != 0)
         return err_set(err, ST_NOT_FOUND, "--input text:%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode)) return add_directory(list, path, arena, err);
+    if (S_ISDIR(info.st_mode)) return add_directory(list, path, 0, arena, err);
     struct view text;
     enum status status = read_file(path, arena, &text, err);
     return status != ST_OK ? status : add_lines(list, text, err);

@@ -9,8 +9,8 @@
 
 struct run_dir {
     char *path;
-    FILE *client;
-};
+    FILE *client; /* client.jsonl; NULL before the first step, so that a run that never began */
+};                /* leaves nothing that the next try would take for a run */
 
 enum { FLUSH_BYTES = 256 * 1024 };
 
@@ -55,19 +55,11 @@ enum status run_dir_create(const char *path, struct run_dir **out, struct err *e
     enum status status = make_directories(path, err);
     if (status == ST_OK) status = check_empty(path, err);
     if (status != ST_OK) return status;
-    char file[4200];
-    join(path, "client.jsonl", file, sizeof file);
     struct run_dir *dir = calloc(1, sizeof *dir);
     if (dir != NULL) dir->path = strdup(path);
     if (dir == NULL || dir->path == NULL) {
         free(dir);
         return err_set(err, ST_NO_MEMORY, "out of memory");
-    }
-    dir->client = fopen(file, "wx");
-    if (dir->client == NULL) {
-        status = err_set(err, ST_IO, "cannot create %s: %s", file, strerror(errno));
-        run_dir_free(dir);
-        return status;
     }
     *out = dir;
     return ST_OK;
@@ -131,8 +123,20 @@ void run_dir_line(uint32_t step, const struct sample *sample, struct buf *out) {
     buf_text(out, "}\n");
 }
 
+MUST_CHECK static enum status open_client(struct run_dir *dir, struct err *err) {
+    char file[4200];
+    if (dir->client != NULL) return ST_OK;
+    join(dir->path, "client.jsonl", file, sizeof file);
+    dir->client = fopen(file, "wx");
+    return dir->client != NULL
+               ? ST_OK
+               : err_set(err, ST_IO, "cannot create %s: %s", file, strerror(errno));
+}
+
 enum status run_dir_samples(struct run_dir *dir, uint32_t step,
                             const struct sample_list *samples, struct err *err) {
+    enum status status = open_client(dir, err);
+    if (status != ST_OK) return status;
     struct buf lines;
     buf_init(&lines);
     bool is_written = true;
@@ -143,7 +147,6 @@ enum status run_dir_samples(struct run_dir *dir, uint32_t step,
         buf_clear(&lines);
     }
     if (fflush(dir->client) != 0) is_written = false;
-    enum status status = ST_OK;
     if (lines.failed) status = err_set(err, ST_NO_MEMORY, "out of memory for client.jsonl");
     else if (!is_written)
         status = err_set(err, ST_IO, "cannot write %s/client.jsonl: %s", dir->path,

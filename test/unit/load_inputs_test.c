@@ -64,7 +64,7 @@ static void a_file_gives_a_text_a_line_without_blank_ones(void **state) {
     inputs_done(&inputs);
 }
 
-static void a_directory_gives_a_text_a_file_in_order_of_names(void **state) {
+static void a_directory_gives_a_text_a_file_in_order_of_paths(void **state) {
     (void)state;
     char path[128];
     path_of("mails", path, sizeof path);
@@ -73,8 +73,12 @@ static void a_directory_gives_a_text_a_file_in_order_of_names(void **state) {
     write_file("mails/a", "first");
     write_file("mails/empty", "");
     write_file("mails/.hidden", "no");
+    path_of("mails/c", path, sizeof path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_file("mails/c/below", "third");
     struct inputs inputs = load("text", "mails", ST_OK);
-    assert_int_equal(inputs.count, 2);
+    assert_int_equal(inputs.count, 3);
+    assert_true(view_is(inputs.items[2].raw, "third"));
     assert_true(view_is(inputs.items[0].raw, "first"));
     assert_true(view_is(inputs.items[1].raw, "second\nwith two lines\n"));
     inputs_done(&inputs);
@@ -220,7 +224,7 @@ static void urls_are_taken_apart(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_gives_a_text_a_line_without_blank_ones),
-        cmocka_unit_test(a_directory_gives_a_text_a_file_in_order_of_names),
+        cmocka_unit_test(a_directory_gives_a_text_a_file_in_order_of_paths),
         cmocka_unit_test(what_cannot_be_read_is_an_error),
         cmocka_unit_test(a_text_becomes_a_bytes_tensor_and_a_body_around_the_id),
         cmocka_unit_test(binary_bodies_say_the_size_of_their_json_part),

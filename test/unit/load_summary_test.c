@@ -1,4 +1,5 @@
 /* Quantiles, and what a step's samples add up to. */
+#include "load/bench.h"
 #include "load/summary.h"
 
 #include "load/plan.h"
@@ -9,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -218,6 +220,45 @@ static void a_line_of_the_client_log_leaves_out_what_is_not_known(void **state) 
     buf_done(&line);
 }
 
+static void a_distribution_names_the_quantiles_with_too_few_values(void **state) {
+    (void)state;
+    uint64_t values[150];
+    for (size_t i = 0; i < 150; i++) values[i] = (i + 1) * MS;
+    struct distribution found = distribution_of(values, 150);
+    json_t *json = bench_result_distribution(&found, MS);
+    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    assert_string_equal(text, "{\"count\":150,\"min\":1.0,\"mean\":75.5,\"p50\":75.0,"
+                              "\"p90\":135.0,\"p95\":143.0,\"p99\":149.0,\"p999\":null,"
+                              "\"max\":150.0,\"too_few\":{\"p99\":299,\"p999\":2995}}");
+    free(text);
+    json_decref(json);
+}
+
+static void a_step_in_result_json_is_null_where_nothing_is_known(void **state) {
+    (void)state;
+    struct step_result result = begin();
+    struct step_summary summary;
+    snprintf(result.errors[0].detail, sizeof result.errors[0].detail, "full");
+    result.errors[0].outcome = OUTCOME_REFUSED;
+    result.errors[0].http = 503;
+    result.errors[0].count = 1;
+    result.error_kinds = 1;
+    add(&result, 1200, 0, 1, OUTCOME_REFUSED);
+    assert_int_equal(summary_of(&result, &summary, NULL), ST_OK);
+    json_t *step = bench_result_step(&summary);
+    const char *const nulls[] = {"concurrency", "latency_ms", "server", "device", "tokens",
+                                 "lateness_ms"};
+    for (size_t i = 0; i < sizeof nulls / sizeof *nulls; i++)
+        assert_true(json_is_null(json_object_get(step, nulls[i])));
+    assert_true(json_is_null(json_object_get(json_object_get(step, "cpu"), "server")));
+    assert_int_equal(json_integer_value(json_object_get(step, "failed")), 1);
+    json_t *error = json_array_get(json_object_get(step, "errors"), 0);
+    assert_int_equal(json_integer_value(json_object_get(error, "http")), 503);
+    assert_string_equal(json_string_value(json_object_get(error, "first")), "full");
+    json_decref(step);
+    step_result_done(&result);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantiles_equal_those_of_counting),
@@ -228,6 +269,8 @@ int main(void) {
         cmocka_unit_test(a_late_or_busy_generator_makes_the_step_invalid),
         cmocka_unit_test(an_empty_step_has_no_figures),
         cmocka_unit_test(server_counters_become_shares_and_absent_ones_stay_absent),
+        cmocka_unit_test(a_distribution_names_the_quantiles_with_too_few_values),
+        cmocka_unit_test(a_step_in_result_json_is_null_where_nothing_is_known),
         cmocka_unit_test(a_line_of_the_client_log_leaves_out_what_is_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
