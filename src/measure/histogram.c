@@ -16,11 +16,14 @@
 /* With h = sub_bucket_half_magnitude, values below 2^(h+1) have a count each; bucket b >= 1
  * covers [2^(h+b), 2^(h+b+1)) in 2^h parts of 2^b. Only the upper half of a bucket is stored:
  * its lower half is the bucket before it. */
-static uint32_t index_of(const struct histogram *histogram, uint64_t value) {
-    const uint32_t half_magnitude = histogram->sub_bucket_half_magnitude;
+static inline uint32_t index_at(uint32_t half_magnitude, uint64_t value) {
     const uint64_t mask = ((uint64_t)2 << half_magnitude) - 1;
     const uint32_t bucket = 64 - (uint32_t)__builtin_clzll(value | mask) - (half_magnitude + 1);
     return (bucket << half_magnitude) + (uint32_t)(value >> bucket);
+}
+
+static uint32_t index_of(const struct histogram *histogram, uint64_t value) {
+    return index_at(histogram->sub_bucket_half_magnitude, value);
 }
 
 /* Largest value that index_of maps to this index. */
@@ -79,28 +82,43 @@ void histogram_record_n(struct histogram *histogram, uint64_t value, uint64_t co
     histogram->counts[index_of(histogram, value)] += count;
 }
 
-/* The way of nearly every value. Signed conversions are one instruction, unsigned ones are
- * not; highest is below 2^63. */
-static inline void record_one(struct histogram *histogram, uint64_t value) {
-    if (value > histogram->highest) {
-        histogram_record_n(histogram, value, 1);
-        return;
-    }
-    if (histogram->count == 0 || value < histogram->min) histogram->min = value;
-    if (value > histogram->max) histogram->max = value;
-    histogram->count++;
-    histogram->sum += (double)(int64_t)value;
-    histogram->counts[index_of(histogram, value)]++;
-}
-
 void histogram_record(struct histogram *histogram, uint64_t value) {
-    record_one(histogram, value);
+    histogram_record_n(histogram, value, 1);
 }
 
-void histogram_record_each(struct histogram *histograms, const uint64_t *values, unsigned n) {
-    for (unsigned i = 0; i < n; i++) {
-        if (values[i] != 0) record_one(&histograms[i], values[i]);
+/* This is what the tracer does most. Sums and limits stay in registers, and equal values behind
+ * one another (a batch's requests share most of their stages) are counted together. */
+void histogram_record_many(struct histogram *histogram, const uint64_t *values, unsigned stride,
+                           unsigned n) {
+    assert(n <= HISTOGRAM_MANY);
+    const uint32_t half_magnitude = histogram->sub_bucket_half_magnitude;
+    /* What is added up here must not wrap, and a value beyond that is rare. */
+    const uint64_t highest = histogram->highest < UINT64_MAX / HISTOGRAM_MANY
+                                 ? histogram->highest
+                                 : UINT64_MAX / HISTOGRAM_MANY;
+    uint64_t *const counts = histogram->counts;
+    uint64_t min = UINT64_MAX, max = 0, sum = 0;
+    uint64_t count = 0;
+    for (unsigned i = 0; i < n;) {
+        const uint64_t value = values[(size_t)i * stride];
+        unsigned equal = 1;
+        while (++i < n && values[(size_t)i * stride] == value) equal++;
+        if (value == 0) continue;
+        if (value > highest) {
+            histogram_record_n(histogram, value, equal);
+            continue;
+        }
+        min = value < min ? value : min;
+        max = value > max ? value : max;
+        sum += value * equal;
+        count += equal;
+        counts[index_at(half_magnitude, value)] += equal;
     }
+    if (count == 0) return;
+    if (histogram->count == 0 || min < histogram->min) histogram->min = min;
+    if (max > histogram->max) histogram->max = max;
+    histogram->count += count;
+    histogram->sum += (double)sum;
 }
 
 void histogram_add(struct histogram *into, const struct histogram *from) {

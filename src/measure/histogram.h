@@ -21,8 +21,10 @@ int histogram_init(struct histogram *histogram, unsigned digits, uint64_t highes
 void histogram_done(struct histogram *histogram); /* a zeroed one is allowed */
 void histogram_clear(struct histogram *histogram);
 void histogram_record(struct histogram *histogram, uint64_t value);
-/* values[i] into histograms[i], all of the same digits and range; zeros are passed over. */
-void histogram_record_each(struct histogram *histograms, const uint64_t *values, unsigned n);
+/* values[0], values[stride], ... n of them; zeros are passed over. */
+enum { HISTOGRAM_MANY = 1024 }; /* n at most */
+void histogram_record_many(struct histogram *histogram, const uint64_t *values, unsigned stride,
+                           unsigned n);
 void histogram_record_n(struct histogram *histogram, uint64_t value, uint64_t count);
 /* into += from; both of the same digits and range. */
 void histogram_add(struct histogram *into, const struct histogram *from);

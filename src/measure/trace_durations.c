@@ -15,23 +15,31 @@ static uint64_t first_stamp(const struct trace_record *record) {
 
 uint64_t trace_durations_checked(const struct trace_record *record, uint64_t *out,
                                  bool *out_ordered) {
-    for (unsigned i = 0; i < STAGE_COUNT; i++) out[i] = 0;
     const uint64_t start = first_stamp(record);
     uint64_t last = start;
-    bool went_back = false;
+    unsigned missing = 0, below = 0;
+    /* One variable a stage, so that the sums stay in registers. */
+#define X(stage, name, help) uint64_t sum_##stage = 0;
+    STAGE_TABLE(X)
+#undef X
     /* A stamp that is missing (0) or goes back is below last and so gives its stage nothing:
      * no branch, and the sum telescopes. */
 #define X(name, stage)                                                                         \
     {                                                                                          \
         const uint64_t at = record->at[AT_##name];                                             \
-        const uint64_t end = at > last ? at : last;                                            \
-        went_back |= (at != 0) & (at < last);                                                  \
-        out[STAGE_##stage] += end - last;                                                      \
+        const uint64_t end = at < last ? last : at;                                            \
+        below += at < last;                                                                    \
+        missing += at == 0;                                                                    \
+        sum_##stage += end - last;                                                             \
         last = end;                                                                            \
     }
     AT_TABLE(X)
 #undef X
-    *out_ordered = !went_back;
+#define X(stage, name, help) out[STAGE_##stage] = sum_##stage;
+    STAGE_TABLE(X)
+#undef X
+    /* Every missing stamp is below the first one that is there; one more went back. */
+    *out_ordered = start == 0 || below == missing;
     return last - start;
 }
 

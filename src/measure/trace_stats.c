@@ -32,20 +32,26 @@ void trace_stats_done(struct trace_stats *stats) {
     histogram_done(&stats->batch_requests);
 }
 
-void trace_stats_request(struct trace_stats *stats, const struct trace_record *record,
-                         const uint64_t *durations, uint64_t total_ns, bool is_ordered) {
-    const enum status status = record->status < ST_COUNT ? record->status : ST_INTERNAL;
-    stats->by_status[status]++;
-    histogram_record(&stats->total_ns, total_ns);
-    histogram_record_each(stats->stage_ns, durations, STAGE_COUNT);
-    if (record->lock_wait_ns != 0) histogram_record(&stats->lock_wait_ns, record->lock_wait_ns);
-    stats->bytes_in += record->bytes_in;
-    stats->bytes_out += record->bytes_out;
-    stats->stamps_out_of_order += !is_ordered;
-    if (status != ST_OK) return;
-    stats->rows += record->rows;
-    stats->total_sum_ns += total_ns;
-    for (unsigned i = 0; i < STAGE_COUNT; i++) stats->stage_sum_ns[i] += durations[i];
+void trace_stats_requests(struct trace_stats *stats, const struct trace_record *records,
+                          const uint64_t *durations, const uint64_t *totals_ns,
+                          const bool *are_ordered, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        const struct trace_record *record = &records[i];
+        const enum status status = record->status < ST_COUNT ? record->status : ST_INTERNAL;
+        stats->by_status[status]++;
+        if (record->lock_wait_ns != 0) histogram_record(&stats->lock_wait_ns, record->lock_wait_ns);
+        stats->bytes_in += record->bytes_in;
+        stats->bytes_out += record->bytes_out;
+        stats->stamps_out_of_order += !are_ordered[i];
+        histogram_record(&stats->total_ns, totals_ns[i]);
+        if (status != ST_OK) continue;
+        stats->rows += record->rows;
+        stats->total_sum_ns += totals_ns[i];
+        const uint64_t *own = &durations[(size_t)i * STAGE_COUNT];
+        for (unsigned s = 0; s < STAGE_COUNT; s++) stats->stage_sum_ns[s] += own[s];
+    }
+    for (unsigned s = 0; s < STAGE_COUNT; s++)
+        histogram_record_many(&stats->stage_ns[s], durations + s, STAGE_COUNT, n);
 }
 
 static uint64_t interval(uint64_t begin_ns, uint64_t end_ns) {

@@ -36,10 +36,12 @@ struct trace_stats {
 /* What follows is for the tracer. model is not copied. Failure leaves nothing to free. */
 MUST_CHECK enum status trace_stats_init(struct trace_stats *stats, const char *model);
 void trace_stats_done(struct trace_stats *stats);
-/* durations and total_ns as trace_durations_checked() gives them. Stages that took no time are not
- * put into their histograms here: most of a request's are, and trace_stats_settle catches up. */
-void trace_stats_request(struct trace_stats *stats, const struct trace_record *record,
-                         const uint64_t *durations, uint64_t total_ns, bool is_ordered);
+/* n records of this model, at most HISTOGRAM_MANY. durations (STAGE_COUNT a record), totals_ns
+ * and are_ordered as trace_durations_checked() gives them. Stages that took no time are not put
+ * into their histograms here: most of a request's are such, and trace_stats_settle catches up. */
+void trace_stats_requests(struct trace_stats *stats, const struct trace_record *records,
+                          const uint64_t *durations, const uint64_t *totals_ns,
+                          const bool *are_ordered, unsigned n);
 void trace_stats_batch(struct trace_stats *stats, const struct batch_record *record);
 /* Before anybody reads: counts the zeros, so that each stage has as many values as there were
  * requests. */

@@ -32,24 +32,37 @@ void tracer_write_batch(void *ctx, const struct batch_record *record) {
     trace_dir_line(&tracer->dir, &tracer->dir.batches);
 }
 
-/* Adds the first n of the block to the statistics; drops those of unknown models from it.
- * Returns how many are left. */
-static size_t add_block(struct tracer *tracer, size_t n) {
-    uint64_t durations[STAGE_COUNT];
+/* Takes records of models that were never registered out of the block's first n. */
+static size_t drop_unknown(struct tracer *tracer, size_t n) {
     size_t kept = 0;
     pthread_mutex_lock(&tracer->lock);
     for (size_t i = 0; i < n; i++) {
-        const struct trace_record *record = &tracer->block[i];
-        if (record->model >= tracer->model_count) {
+        if (tracer->block[i].model >= tracer->model_count) {
             tracer->unknown_model++;
             continue;
         }
-        bool is_ordered;
-        const uint64_t total_ns = trace_durations_checked(record, durations, &is_ordered);
-        trace_stats_request(tracer->models[record->model], record, durations, total_ns, is_ordered);
-        tracer->totals[kept] = total_ns;
-        if (kept < i) tracer->block[kept] = *record;
+        if (kept < i) tracer->block[kept] = tracer->block[i];
         kept++;
+    }
+    pthread_mutex_unlock(&tracer->lock);
+    return kept;
+}
+
+/* Adds the first n of the block to the statistics; drops those of unknown models from it.
+ * Returns how many are left. */
+static size_t add_block(struct tracer *tracer, size_t n) {
+    uint64_t durations[TRACER_BLOCK][STAGE_COUNT];
+    bool are_ordered[TRACER_BLOCK];
+    const size_t kept = drop_unknown(tracer, n);
+    for (size_t i = 0; i < kept; i++)
+        tracer->totals[i] =
+            trace_durations_checked(&tracer->block[i], durations[i], &are_ordered[i]);
+    pthread_mutex_lock(&tracer->lock);
+    for (size_t first = 0, end = 0; first < kept; first = end) {
+        const uint16_t model = tracer->block[first].model;
+        while (end < kept && tracer->block[end].model == model) end++;
+        trace_stats_requests(tracer->models[model], &tracer->block[first], durations[first],
+                             &tracer->totals[first], &are_ordered[first], (unsigned)(end - first));
     }
     pthread_mutex_unlock(&tracer->lock);
     return kept;

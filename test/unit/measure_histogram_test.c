@@ -114,6 +114,38 @@ static void merging_equals_recording_together(void **state) {
 }
 
 /* Figures of HdrHistogram for the range 1 ns to one hour. */
+static void recording_many_equals_recording_one_by_one(void **state) {
+    (void)state;
+    enum { STRIDE = 3, MANY = HISTOGRAM_MANY };
+    const uint64_t highest = 1000000;
+    struct histogram many;
+    struct histogram single;
+    assert_true(histogram_init(&many, 2, highest));
+    assert_true(histogram_init(&single, 2, highest));
+    uint64_t values[MANY * STRIDE];
+    uint64_t seed = 4;
+    for (unsigned round = 0; round < 20; round++) {
+        uint64_t value = 0;
+        for (unsigned i = 0; i < MANY; i++) {
+            /* Runs of equal values, zeros, and values above the range. */
+            if (next_random(&seed) % 3 != 0) value = next_random(&seed) % (highest * 2);
+            if (next_random(&seed) % 8 == 0) value = 0;
+            for (unsigned s = 0; s < STRIDE; s++) values[i * STRIDE + s] = s == 1 ? value : 7;
+            if (value != 0) histogram_record(&single, value);
+        }
+        histogram_record_many(&many, values + 1, STRIDE, MANY);
+    }
+    assert_true(single.saturated > 0);
+    assert_int_equal(many.count, single.count);
+    assert_int_equal(many.saturated, single.saturated);
+    assert_int_equal(many.min, single.min);
+    assert_int_equal(many.max, single.max);
+    assert_true(many.sum == single.sum);
+    assert_memory_equal(many.counts, single.counts, single.counts_size * sizeof *single.counts);
+    histogram_done(&many);
+    histogram_done(&single);
+}
+
 static void has_as_many_counts_as_hdrhistogram(void **state) {
     (void)state;
     static const uint32_t sizes[] = {624, 4608, 33792};
@@ -186,6 +218,7 @@ int main(void) {
         cmocka_unit_test(takes_the_rank_that_the_quantile_names_exactly),
         cmocka_unit_test(a_quantile_is_never_above_the_maximum),
         cmocka_unit_test(merging_equals_recording_together),
+        cmocka_unit_test(recording_many_equals_recording_one_by_one),
         cmocka_unit_test(has_as_many_counts_as_hdrhistogram),
         cmocka_unit_test(counts_values_above_the_range_as_saturated),
         cmocka_unit_test(counts_what_lies_at_or_below_a_bound),
