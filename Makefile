@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test perf install clean help setup-build setup-run setup-test
+.PHONY: all demo test perf install clean help setup-build setup-run setup-test setup-perf
 .DEFAULT_GOAL := all
 
 all: setup-build build-release ## build ./build/telltale
@@ -14,7 +14,7 @@ demo: setup-run build-release ## serve a real model badly, then well, and see wh
 test: setup-test ## build and run every test
 	@./scripts/run_tests
 
-perf: setup-run build-release ## run every benchmark of perf/
+perf: setup-perf build-release ## run every benchmark of perf/
 	@./scripts/run_perf
 
 install: setup-build build-release ## install below PREFIX (and DESTDIR)
@@ -32,6 +32,8 @@ setup-run:
 	@./scripts/setup run
 setup-test:
 	@./scripts/setup test
+setup-perf:
+	@./scripts/setup perf
 
 .PHONY: build-release
 build-release:
