@@ -260,12 +260,12 @@ enum status tokenizer_parse(struct view json, const char *name, struct tokenizer
         status = err_set(err, ST_NO_MEMORY, "no memory for the Unicode tables");
     }
     if (status == ST_OK) {
-        status = json_open(json, &document, &root, err);
+        status = dom_open(json, &document, &root, err);
     }
     if (status == ST_OK) {
         status = tokenizer_read(tokenizer, root, err);
     }
-    json_close(document);
+    dom_close(document);
     if (status != ST_OK) {
         err_prefix(err, "%s", name);
         tokenizer_free(tokenizer);

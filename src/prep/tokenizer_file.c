@@ -5,11 +5,11 @@
 
 enum status read_members(struct json_value object, const char *where, const char *const *known,
                          struct err *err) {
-    if (json_kind_of(object) != JSON_OBJECT) {
+    if (dom_kind_of(object) != JSON_OBJECT) {
         return err_set(err, ST_INVALID, "%s is not an object", where);
     }
     struct known_names names = {.known = known, .where = where, .err = err};
-    return json_each(object, read_known_name, &names);
+    return dom_each(object, read_known_name, &names);
 }
 
 enum status read_known_name(void *context, struct view name, struct json_value value) {
@@ -26,23 +26,23 @@ enum status read_known_name(void *context, struct view name, struct json_value v
 
 bool read_is_null(struct json_value object, const char *name) {
     struct json_value value;
-    return !json_member(object, name, &value) || json_kind_of(value) == JSON_NULL;
+    return !dom_member(object, name, &value) || dom_kind_of(value) == JSON_NULL;
 }
 
 enum status read_bool(struct json_value object, const char *where, const char *name, bool *out,
                       struct err *err) {
     struct json_value value;
-    if (!json_member(object, name, &value) || json_kind_of(value) != JSON_BOOL) {
+    if (!dom_member(object, name, &value) || dom_kind_of(value) != JSON_BOOL) {
         return err_set(err, ST_INVALID, "%s: \"%s\" must be true or false", where, name);
     }
-    *out = json_bool(value);
+    *out = dom_bool(value);
     return ST_OK;
 }
 
 enum status read_u32(struct json_value object, const char *where, const char *name,
                      uint32_t *out, struct err *err) {
     struct json_value value;
-    if (!json_member(object, name, &value) || !json_u32(value, out)) {
+    if (!dom_member(object, name, &value) || !dom_u32(value, out)) {
         return err_set(err, ST_INVALID, "%s: \"%s\" must be a whole number below 2^32", where,
                        name);
     }
@@ -52,10 +52,10 @@ enum status read_u32(struct json_value object, const char *where, const char *na
 enum status read_string(struct json_value object, const char *where, const char *name,
                         struct view *out, struct err *err) {
     struct json_value value;
-    if (!json_member(object, name, &value) || json_kind_of(value) != JSON_STRING) {
+    if (!dom_member(object, name, &value) || dom_kind_of(value) != JSON_STRING) {
         return err_set(err, ST_INVALID, "%s: \"%s\" must be a string", where, name);
     }
-    *out = json_string(value);
+    *out = dom_string(value);
     return ST_OK;
 }
 
@@ -66,7 +66,7 @@ static enum status read_type(struct json_value root, const char *where, struct j
         *out_type = view_of("null");
         return ST_OK;
     }
-    (void)json_member(root, where, out);
+    (void)dom_member(root, where, out);
     return read_string(*out, where, "type", out_type, err);
 }
 
@@ -131,10 +131,10 @@ static enum status read_pre_tokenizer(struct tokenizer *out, struct json_value r
 static enum status read_pair(void *context, struct view name, struct json_value value) {
     uint32_t *id = context;
     (void)name;
-    if (json_kind_of(value) == JSON_STRING) {
+    if (dom_kind_of(value) == JSON_STRING) {
         return ST_OK;
     }
-    return json_u32(value, id) ? ST_OK : ST_INVALID;
+    return dom_u32(value, id) ? ST_OK : ST_INVALID;
 }
 
 static enum status read_bert_processing(struct tokenizer *out, struct json_value object,
@@ -153,8 +153,8 @@ static enum status read_bert_processing(struct tokenizer *out, struct json_value
         const char *name = i == 0 ? "cls" : "sep";
         struct json_value value;
         ids[i] = TRIE_NONE;
-        if (!json_member(object, name, &value) || json_count(value) != 2
-            || json_each(value, read_pair, &ids[i]) != ST_OK || ids[i] == TRIE_NONE) {
+        if (!dom_member(object, name, &value) || dom_count(value) != 2
+            || dom_each(value, read_pair, &ids[i]) != ST_OK || ids[i] == TRIE_NONE) {
             return err_set(err, ST_INVALID, "post_processor: \"%s\" must be [token, id]", name);
         }
         pieces[2 * i] = (struct template_piece){.ids = &ids[i], .count = 1};
@@ -176,7 +176,7 @@ struct template_reader {
 static enum status read_special_id(void *context, struct view name, struct json_value value) {
     struct template_reader *reader = context;
     (void)name;
-    if (!json_u32(value, &reader->ids[reader->id_count++])) {
+    if (!dom_u32(value, &reader->ids[reader->id_count++])) {
         return err_set(reader->err, ST_INVALID, "post_processor: an id is not a whole number");
     }
     return ST_OK;
@@ -195,17 +195,17 @@ static enum status read_special_piece(struct template_reader *reader, struct jso
     if (name == NULL) {
         return err_set(reader->err, ST_NO_MEMORY, "no memory");
     }
-    if (!json_member(reader->special_tokens, name, &token) || !json_member(token, "ids", &ids)
-        || json_kind_of(ids) != JSON_ARRAY) {
+    if (!dom_member(reader->special_tokens, name, &token) || !dom_member(token, "ids", &ids)
+        || dom_kind_of(ids) != JSON_ARRAY) {
         return err_set(reader->err, ST_INVALID,
                        "post_processor: special_tokens has no ids for \"%.*s\"", VIEW_SHORT(id));
     }
-    reader->ids = arena_array(&reader->out->memory, json_count(ids), sizeof *reader->ids);
+    reader->ids = arena_array(&reader->out->memory, dom_count(ids), sizeof *reader->ids);
     reader->id_count = 0;
     if (reader->ids == NULL) {
         return err_set(reader->err, ST_NO_MEMORY, "no memory");
     }
-    status = json_each(ids, read_special_id, reader);
+    status = dom_each(ids, read_special_id, reader);
     piece->ids = reader->ids;
     piece->count = reader->id_count;
     return status;
@@ -218,7 +218,7 @@ static enum status read_piece(void *context, struct view name, struct json_value
     struct view id;
     enum status status;
     (void)name;
-    if (json_count(value) == 1 && json_member(value, "Sequence", &inner)) {
+    if (dom_count(value) == 1 && dom_member(value, "Sequence", &inner)) {
         piece->is_text = true;
         status = read_string(inner, "post_processor: Sequence", "id", &id, reader->err);
         if (status == ST_OK && !view_is(id, "A")) {
@@ -226,7 +226,7 @@ static enum status read_piece(void *context, struct view name, struct json_value
                            "post_processor: sequence \"%.*s\" in the template of a single text",
                            VIEW_SHORT(id));
         }
-    } else if (json_count(value) == 1 && json_member(value, "SpecialToken", &inner)) {
+    } else if (dom_count(value) == 1 && dom_member(value, "SpecialToken", &inner)) {
         status = read_special_piece(reader, inner, piece);
     } else {
         return err_set(reader->err, ST_UNSUPPORTED,
@@ -248,16 +248,16 @@ static enum status read_template(struct tokenizer *out, struct json_value object
     }
     struct template_reader reader = {.out = out, .err = err};
     struct json_value single;
-    if (!json_member(object, "single", &single) || json_kind_of(single) != JSON_ARRAY
-        || !json_member(object, "special_tokens", &reader.special_tokens)) {
+    if (!dom_member(object, "single", &single) || dom_kind_of(single) != JSON_ARRAY
+        || !dom_member(object, "special_tokens", &reader.special_tokens)) {
         return err_set(err, ST_INVALID,
                        "post_processor: \"single\" and \"special_tokens\" must be there");
     }
-    out->template = arena_array(&out->memory, json_count(single), sizeof *out->template);
+    out->template = arena_array(&out->memory, dom_count(single), sizeof *out->template);
     if (out->template == NULL) {
         return err_set(err, ST_NO_MEMORY, "no memory");
     }
-    return json_each(single, read_piece, &reader);
+    return dom_each(single, read_piece, &reader);
 }
 
 static enum status read_post_processor(struct tokenizer *out, struct json_value root,
@@ -301,7 +301,7 @@ static enum status read_truncation(struct tokenizer *out, struct json_value root
     struct json_value object;
     struct view strategy, direction = view_of("Right");
     uint32_t stride = 0;
-    (void)json_member(root, where, &object);
+    (void)dom_member(root, where, &object);
     enum status status = read_members(object, where, NAMES, err);
     if (status != ST_OK
         || (status = read_u32(object, where, "max_length", &out->max_tokens, err)) != ST_OK
@@ -341,7 +341,7 @@ static enum status read_padding(struct tokenizer *out, struct json_value root, s
     struct json_value object;
     struct view direction;
     uint32_t type_id = 0;
-    (void)json_member(root, where, &object);
+    (void)dom_member(root, where, &object);
     enum status status = read_members(object, where, NAMES, err);
     if (status != ST_OK
         || (status = read_u32(object, where, "pad_id", &out->pad_id, err)) != ST_OK

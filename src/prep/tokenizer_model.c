@@ -13,7 +13,7 @@ struct vocab_reader {
 static enum status read_vocab_entry(void *context, struct view name, struct json_value value) {
     struct vocab_reader *reader = context;
     struct trie_key *key = &reader->keys[reader->count++];
-    if (!json_u32(value, &key->value) || key->value == TRIE_NONE) {
+    if (!dom_u32(value, &key->value) || key->value == TRIE_NONE) {
         return err_set(reader->err, ST_INVALID,
                        "model: the id of \"%.*s\" must be a whole number below 2^32 - 1",
                        VIEW_SHORT(name));
@@ -24,15 +24,15 @@ static enum status read_vocab_entry(void *context, struct view name, struct json
 
 static enum status read_vocab(struct wordpiece *out, struct json_value model, struct err *err) {
     struct json_value vocab;
-    if (!json_member(model, "vocab", &vocab) || json_kind_of(vocab) != JSON_OBJECT) {
+    if (!dom_member(model, "vocab", &vocab) || dom_kind_of(vocab) != JSON_OBJECT) {
         return err_set(err, ST_INVALID, "model: \"vocab\" must be an object");
     }
-    size_t count = json_count(vocab);
+    size_t count = dom_count(vocab);
     struct vocab_reader reader = {.keys = calloc(count + 1, sizeof *reader.keys), .err = err};
     if (reader.keys == NULL) {
         return err_set(err, ST_NO_MEMORY, "no memory for a vocabulary of %zu", count);
     }
-    enum status status = json_each(vocab, read_vocab_entry, &reader);
+    enum status status = dom_each(vocab, read_vocab_entry, &reader);
     size_t unique = 0;
     if (status == ST_OK && !trie_init(&out->vocab, reader.keys, reader.count, &unique)) {
         status = err_set(err, ST_NO_MEMORY, "no memory for a vocabulary of %zu", count);
@@ -53,7 +53,7 @@ enum status read_model(struct tokenizer *out, struct json_value root, struct err
     if (read_is_null(root, where)) {
         return err_set(err, ST_INVALID, "there is no model");
     }
-    (void)json_member(root, where, &object);
+    (void)dom_member(root, where, &object);
     if (!read_is_null(object, "type")
         && (status = read_string(object, where, "type", &type, err)) != ST_OK) {
         return status;
@@ -163,11 +163,11 @@ enum status read_added_tokens(struct tokenizer *out, struct json_value root, str
     struct json_value list;
     size_t count = 0;
     if (!read_is_null(root, "added_tokens")) {
-        (void)json_member(root, "added_tokens", &list);
-        if (json_kind_of(list) != JSON_ARRAY) {
+        (void)dom_member(root, "added_tokens", &list);
+        if (dom_kind_of(list) != JSON_ARRAY) {
             return err_set(err, ST_INVALID, "\"added_tokens\" must be an array");
         }
-        count = json_count(list);
+        count = dom_count(list);
     }
     struct added_reader reader = {.out = out, .next_id = out->model.vocab_size, .err = err};
     reader.contents = arena_array(&out->memory, count, sizeof *reader.contents);
@@ -175,7 +175,7 @@ enum status read_added_tokens(struct tokenizer *out, struct json_value root, str
     if (reader.contents == NULL || out->added == NULL) {
         return err_set(err, ST_NO_MEMORY, "no memory for %zu added tokens", count);
     }
-    enum status status = count > 0 ? json_each(list, read_added_token, &reader) : ST_OK;
+    enum status status = count > 0 ? dom_each(list, read_added_token, &reader) : ST_OK;
     if (status == ST_OK) {
         status = added_set_init(&out->raw_added, out->unicode, out->added, out->added_count,
                                 false, err);

@@ -3,7 +3,7 @@
 #define TELLTALE_PREP_TOKENIZER_PARTS_H
 
 #include "prep/added.h"
-#include "prep/json.h"
+#include "prep/dom.h"
 #include "prep/stages.h"
 #include "prep/tokenizer.h"
 

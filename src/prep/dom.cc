@@ -1,6 +1,6 @@
 /* The only C++ of this folder: simdjson behind the C functions of json.h. Any thread, load time
  * only. Invariant: no exception leaves this file. See tokenizer_file.c for the reader. */
-#include "prep/json.h"
+#include "prep/dom.h"
 #include <cstring>
 #include <memory>
 #include <new>
@@ -35,7 +35,7 @@ view view_from(std::string_view text) { return view{text.data(), text.size()}; }
 
 extern "C" {
 
-enum status json_open(view text, json_document **out, json_value *out_root, err *error) {
+enum status dom_open(view text, json_document **out, json_value *out_root, err *error) {
     try {
         auto document = std::make_unique<json_document>();
         element root;
@@ -54,9 +54,9 @@ enum status json_open(view text, json_document **out, json_value *out_root, err 
     }
 }
 
-void json_close(json_document *document) { delete document; }
+void dom_close(json_document *document) { delete document; }
 
-enum json_kind json_kind_of(json_value value) {
+enum json_kind dom_kind_of(json_value value) {
     switch (unpack(value).type()) {
     case simdjson::dom::element_type::ARRAY: return JSON_ARRAY;
     case simdjson::dom::element_type::OBJECT: return JSON_OBJECT;
@@ -67,7 +67,7 @@ enum json_kind json_kind_of(json_value value) {
     }
 }
 
-view json_string(json_value value) {
+view dom_string(json_value value) {
     std::string_view text;
     if (unpack(value).get_string().get(text)) {
         return view{"", 0};
@@ -75,12 +75,12 @@ view json_string(json_value value) {
     return view_from(text);
 }
 
-bool json_bool(json_value value) {
+bool dom_bool(json_value value) {
     bool is_true = false;
     return !unpack(value).get_bool().get(is_true) && is_true;
 }
 
-bool json_u32(json_value value, uint32_t *out) {
+bool dom_u32(json_value value, uint32_t *out) {
     uint64_t number = 0;
     if (unpack(value).get_uint64().get(number) || number > UINT32_MAX) {
         return false;
@@ -89,7 +89,7 @@ bool json_u32(json_value value, uint32_t *out) {
     return true;
 }
 
-size_t json_count(json_value value) {
+size_t dom_count(json_value value) {
     size_t count = 0;
     simdjson::dom::array array;
     simdjson::dom::object object;
@@ -107,7 +107,7 @@ size_t json_count(json_value value) {
     return count;
 }
 
-bool json_member(json_value value, const char *name, json_value *out) {
+bool dom_member(json_value value, const char *name, json_value *out) {
     simdjson::dom::object object;
     if (unpack(value).get_object().get(object)) {
         return false;
@@ -122,7 +122,7 @@ bool json_member(json_value value, const char *name, json_value *out) {
     return is_there;
 }
 
-enum status json_each(json_value value, json_visit_fn visit, void *context) {
+enum status dom_each(json_value value, dom_visit_fn visit, void *context) {
     simdjson::dom::array array;
     simdjson::dom::object object;
     enum status status = ST_OK;
