@@ -281,6 +281,15 @@ static void write_companions(struct trace_sample *sample, struct window *window,
     }
 }
 
+static void write_every_batch(struct trace_sample *sample, struct window *window) {
+    if (window->batch_count > sample->config.every_batch_max) return;
+    for (size_t i = 0; i < window->batch_count; i++) {
+        if (window->is_batch_written[i]) continue;
+        window->is_batch_written[i] = true;
+        sample->config.write_batch(sample->config.ctx, &window->batches[i]);
+    }
+}
+
 void trace_sample_close(struct trace_sample *sample) {
     if (sample->config.all) return;
     struct window *window = &sample->windows[sample->now];
@@ -304,6 +313,7 @@ void trace_sample_close(struct trace_sample *sample) {
     }
     write_companions(sample, before, &window->chosen, &window->chosen);
     write_companions(sample, window, &window->chosen, &before->chosen);
+    write_every_batch(sample, window);
 
     /* The one before is done with; its place becomes the next present window. */
     before->request_count = 0;

@@ -8,6 +8,10 @@
  *            SAMPLE_UNITS_MIN of them to be expected in a window;
  *   batch    the requests that shared a batch with one of the above, in this window or in the
  *            one before or after it.
+ * Batch records are few beside requests, and what the instances did is only known from all of
+ * them: a window with at most every_batch_max has all written; a busier one those of the requests
+ * written.
+ *
  * Batches are sampled instead of requests because a written request brings its batch along
  * anyway: this way the sample is as large as what is written, and each request still has the
  * same probability, though those of a batch are alike.
@@ -25,6 +29,7 @@ struct trace_sample_config {
     bool all; /* everything, at once */
     double uniform_share, slow_share; /* 0: none of them */
     uint64_t seed;
+    uint32_t every_batch_max; /* a window with at most so many batches has all of them written */
     void (*write_request)(void *ctx, const struct trace_record *record, struct sampling sampling);
     void (*write_batch)(void *ctx, const struct batch_record *record);
     void *ctx;

@@ -11,6 +11,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Batch records of a window (1 s) that are all written: some 300 KB a second at the most. */
+enum { TRACER_EVERY_BATCH_MAX = 1000 };
+
 enum { RING_RECORDS = 16384, RING_RECORDS_MAX = 1 << 20 };
 static const uint64_t default_window_ns = 1000ull * 1000 * 1000;
 
@@ -75,6 +78,7 @@ static enum status open_directory(struct tracer *tracer, const char *path, struc
         .uniform_share = tracer->config.uniform_share,
         .slow_share = tracer->config.slow_share,
         .seed = 0x7e117a1e, /* fixed: the same batches are chosen when a run is repeated */
+        .every_batch_max = TRACER_EVERY_BATCH_MAX,
         .write_request = tracer_write_request,
         .write_batch = tracer_write_batch,
         .ctx = tracer,

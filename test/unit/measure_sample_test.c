@@ -127,6 +127,28 @@ static void brings_the_whole_batch_of_a_slow_request(void **state) {
     trace_sample_free(sample);
 }
 
+static void every_batch_is_written_where_there_are_few(void **state) {
+    (void)state;
+    const struct trace_sample_config config = {.slow_share = 0.01, .seed = 1, .every_batch_max = 50,
+                                               .write_request = on_request,
+                                               .write_batch = on_batch, .ctx = written};
+    struct trace_sample *sample = trace_sample_create(&config);
+    assert_non_null(sample);
+    for (uint64_t batch = 1; batch <= 50; batch++) {
+        add(sample, batch, 10 + batch, batch, 1);
+        trace_sample_batch(sample, &(struct batch_record){.batch = batch});
+    }
+    trace_sample_close(sample);
+    assert_int_equal(written->batch_count, 50);
+    for (uint64_t batch = 51; batch <= 101; batch++) {
+        add(sample, batch, 10 + batch, batch, 1);
+        trace_sample_batch(sample, &(struct batch_record){.batch = batch});
+    }
+    trace_sample_close(sample);
+    assert_int_equal(written->batch_count, 51);
+    trace_sample_free(sample);
+}
+
 static void a_batch_is_whole_across_the_end_of_a_window(void **state) {
     (void)state;
     struct trace_sample *sample = create(0.01, 0);
@@ -239,6 +261,7 @@ int main(void) {
         TEST(equal_times_do_not_make_the_slow_more_than_their_share),
         TEST(writes_at_least_one_slow_request_of_each_model),
         TEST(brings_the_whole_batch_of_a_slow_request),
+        TEST(every_batch_is_written_where_there_are_few),
         TEST(a_batch_is_whole_across_the_end_of_a_window),
         TEST(the_uniform_sample_has_its_share_of_whole_batches),
         TEST(a_few_tens_a_window_are_sampled_where_there_are_as_many),
