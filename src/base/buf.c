@@ -44,7 +44,9 @@ void buf_reserve(struct buf *buf, size_t extra) {
 }
 
 void buf_append(struct buf *buf, const void *bytes, size_t size) {
-    buf_reserve(buf, size);
+    if (size > buf->capacity - buf->size) { /* no call where there is room: headers are many bits */
+        buf_reserve(buf, size);
+    }
     if (buf->failed || size == 0) {
         return;
     }
@@ -98,12 +100,17 @@ void buf_i64(struct buf *buf, int64_t value) {
 }
 
 void buf_ms(struct buf *buf, uint64_t ns) {
-    const uint64_t us = ns / 1000 + (ns % 1000 >= 500 ? 1 : 0);
-    const unsigned part = (unsigned)(us % 1000);
-    buf_u64(buf, us / 1000);
-    const char decimals[4] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10),
-                              (char)('0' + part % 10)};
-    buf_append(buf, decimals, sizeof(decimals));
+    uint64_t us = ns / 1000 + (ns % 1000 >= 500 ? 1 : 0);
+    char digits[24];
+    size_t start = sizeof(digits);
+    for (int place = 0; place < 4 || us > 0; place++) { /* at least 0.000 */
+        digits[--start] = (char)('0' + us % 10);
+        us /= 10;
+        if (place == 2) {
+            digits[--start] = '.';
+        }
+    }
+    buf_append(buf, digits + start, sizeof(digits) - start);
 }
 
 struct view buf_view(const struct buf *buf) {
