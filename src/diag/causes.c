@@ -1,7 +1,7 @@
 /* The table of causes and the rules behind it. Any thread. Invariant: parts of different causes
  * never claim the same nanosecond of a request, except rules that exclude each other by their
- * discriminators (saturated, busy_instance, head_of_line, queueing, bursts; long_inputs,
- * padding). Thresholds and their reasons: docs/explain.md. Read next: findings.c. */
+ * discriminators (saturated, busy_instance, head_of_line, queueing, bursts; long_inputs and
+ * padding; tokenizing and starved workers). Thresholds and their reasons: docs/explain.md. Read next: findings.c. */
 #include "diag/causes.h"
 
 #include <math.h>
@@ -145,15 +145,32 @@ static double part_tokenizing(const struct evidence *evidence, const struct run_
     return evidence->is_inline ? 0 : (double)request->part_ns[STAGE_PREPROCESS];
 }
 
-static bool holds_tokenizing(const struct evidence *evidence, struct finding *finding) {
+static bool is_text_longer(const struct evidence *evidence) {
+    return evidence->slow.bytes_in > LONGER * evidence->middle.bytes_in ||
+           evidence->slow.tokens > LONGER * evidence->middle.tokens;
+}
+
+static void tokenizing_figures(const struct evidence *evidence, struct finding *finding) {
     figure(finding, "preprocess_slow_ms", "tokenizing, slow", "ms", MS(finding->slow_ns));
     figure(finding, "preprocess_middle_ms", "middle", "ms", MS(finding->middle_ns));
     figure(finding, "bytes_slow", "body, slow", "bytes", evidence->slow.bytes_in);
     figure(finding, "bytes_middle", "middle", "bytes", evidence->middle.bytes_in);
-    advise(finding, evidence->slow.bytes_in > LONGER * evidence->middle.bytes_in
-                        ? "the slow ones' texts are longer: --max-tokens cuts them earlier"
-                        : "the texts are no longer than others: the workers did not get a "
-                          "processor in time; fewer threads, or more processors");
+}
+
+static bool holds_tokenizing(const struct evidence *evidence, struct finding *finding) {
+    tokenizing_figures(evidence, finding);
+    if (!is_text_longer(evidence)) return unless(finding, "the slow ones' texts are not longer");
+    advise(finding, "the slow ones' texts are longer: --max-tokens cuts them earlier");
+    return true;
+}
+
+static bool holds_starved_workers(const struct evidence *evidence, struct finding *finding) {
+    tokenizing_figures(evidence, finding);
+    if (is_text_longer(evidence)) return unless(finding, "the slow ones' texts are longer");
+    if (finding->slow_ns < LATE_NS)
+        return unless(finding, "tokenizing takes %.3f ms", MS(finding->slow_ns));
+    advise(finding, "the same texts took longer: the workers were preempted. Fewer --workers or "
+                    "--instances, or take other work (a load generator too) off this machine");
     return true;
 }
 
@@ -207,7 +224,7 @@ static bool is_busy(const struct evidence *evidence) {
 
 static bool is_full(const struct evidence *evidence) {
     const struct batch_evidence *batches = &evidence->batches;
-    return batches->fill >= FILL_HIGH || batches->waiting >= FILL_HIGH * fmax(batches->max_batch, 1);
+    return batches->fill >= FILL_HIGH || batches->waiting >= FILL_HIGH * (batches->max_batch > 1 ? batches->max_batch : 1);
 }
 
 static bool holds_saturated(const struct evidence *evidence, struct finding *finding) {
@@ -386,6 +403,25 @@ static bool holds_processor(const struct evidence *evidence, struct finding *fin
     return true;
 }
 
+static double part_hand_over(const struct evidence *evidence, const struct run_request *request) {
+    (void)evidence;
+    return (double)request->part_ns[STAGE_OTHER] +
+           fmax(request->part_ns[STAGE_BATCH_ENQUEUE] - request->lock_wait_ns, 0);
+}
+
+static bool holds_hand_over(const struct evidence *evidence, struct finding *finding) {
+    figure(finding, "hand_over_slow_ms", "between threads, slow", "ms", MS(finding->slow_ns));
+    figure(finding, "hand_over_middle_ms", "middle", "ms", MS(finding->middle_ns));
+    figure(finding, "requests_per_s", "requests a second", "", evidence->rate);
+    if (finding->slow_ns < LATE_NS)
+        return unless(finding, "hand-overs between threads take %.3f ms", MS(finding->slow_ns));
+    advise(finding, "answers waited for the loop thread, which was busy or did not get a "
+                    "processor: fewer threads, or other work (a load generator too) off this "
+                    "machine");
+    expect(evidence, finding, 0);
+    return true;
+}
+
 /* Execution beyond what its size and waiting for a processor explain; negative where faster. */
 static double part_variation(const struct evidence *evidence, const struct run_request *request) {
     const struct run_batch *batch = evidence_batch(evidence, request);
@@ -517,6 +553,8 @@ const struct cause CAUSES[] = {
      part_workers, holds_workers},
     {"tokenizing", "tokenizing takes longer for the slow ones", "--max-tokens", CAUSE_FAULT, true,
      part_tokenizing, holds_tokenizing},
+    {"workers_starved", "the workers did not get a processor in time", "--workers", CAUSE_FAULT, true,
+     part_tokenizing, holds_starved_workers},
     {"long_inputs", "the slow ones are longer inputs", "--max-tokens", CAUSE_FAULT, true,
      part_length, holds_long_inputs},
     {"padding", "short inputs are padded to long ones", "--max-batch", CAUSE_FAULT, true,
@@ -525,6 +563,8 @@ const struct cause CAUSES[] = {
      part_batch_size, holds_batch_size},
     {"processor_wait", "the instances' threads did not get a processor in time",
      "--instances, --intra-op-threads", CAUSE_FAULT, false, part_processor, holds_processor},
+    {"hand_over", "hand-overs between threads take long", "", CAUSE_FAULT, false, part_hand_over,
+     holds_hand_over},
     {"execution_varies", "the same execution took longer", "", CAUSE_FAULT, true, part_variation,
      holds_variation},
     {"request_body", "receiving and decoding the body", "", CAUSE_FAULT, true, part_body, holds_body},

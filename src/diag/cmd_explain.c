@@ -39,7 +39,7 @@ static const struct command_spec COMMAND = {
     .summary = "Says what made the slowest requests of a run slow: each stage of the slowest 1 % "
                "against the middle of the distribution, then the causes that stand out, with "
                "their figures and the option to change. DIR is where a run was recorded with "
-               "telltale serve --trace DIR, or telltale bench --trace DIR in process.",
+               "telltale serve --trace DIR, or telltale bench --out DIR in process.",
     .epilog = "Examples:\n"
               "  telltale explain run1/trace\n"
               "  telltale explain run1/trace --client run1/bench --json | jq .cause\n"
@@ -87,7 +87,7 @@ int cmd_explain(int argc, char **argv) {
     buf_init(&out);
     if (count != 1) {
         fprintf(stderr, "telltale explain: %s\n",
-                count == 0 ? "which run? telltale explain DIR, a directory that --trace wrote"
+                count == 0 ? "which run? telltale explain DIR, the directory of a recorded run"
                            : "one directory at a time");
     } else if (explain(&config, positional[0], &out, &err) != ST_OK) {
         fprintf(stderr, "telltale explain: %s\n", err.text);

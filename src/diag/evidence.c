@@ -56,7 +56,7 @@ static size_t rank(const struct run *run, bool (*keep)(const struct run_request 
 static bool is_any(const struct run_request *request) { return request->whole_ns >= 0; }
 static bool is_uniform(const struct run_request *request) { return request->weight > 0; }
 static bool is_slow_chosen(const struct run_request *request) {
-    return request->sampled == SAMPLED_AS_SLOW;
+    return request->sampled == SAMPLED_SLOW;
 }
 
 static void mark_middle(struct evidence *evidence, const struct ranked *ranked, size_t count) {
@@ -91,7 +91,7 @@ static void mark_slow(struct evidence *evidence, struct ranked *ranked) {
     const double share = evidence->slow_share;
     bool is_all = run->count > 0;
     for (size_t i = 0; i < run->count && is_all; i++)
-        is_all = run->requests[i].sampled == SAMPLED_AS_ALL;
+        is_all = run->requests[i].sampled == SAMPLED_ALL;
     if (is_all) {
         evidence->slow_rule = SLOW_OF_ALL;
         const size_t count = rank(run, is_any, ranked);

@@ -82,11 +82,11 @@ static void fit_cost(const struct run *run, struct cost_fit *out) {
         }
     }
     out->batches = (uint64_t)n;
-    if (n < FIT_MIN_BATCHES || xx <= 0 || yy <= 0) return;
-    out->b_ns = fmax(xy / xx, 0);
+    if (n < FIT_MIN_BATCHES) return;
+    out->b_ns = xx > 0 ? fmax(xy / xx, 0) : 0; /* one size only: the mean is what is known */
     out->a_ns = y_sum / n - out->b_ns * x_sum / n;
     const double left = fmax(yy - out->b_ns * xy, 0);
-    out->r2 = fmax(1 - left / yy, 0);
+    out->r2 = yy > 0 ? fmax(1 - left / yy, 0) : 0;
     out->residual_ns = sqrt(left / n);
     out->is_known = true;
 }
@@ -153,6 +153,15 @@ static double dispersion_of(const struct evidence *evidence) {
     return mean > 0 ? squares / windows / mean : 0;
 }
 
+/* Requests that ended in success: counted where somebody counted them, else as the sample's
+ * weights have it. */
+static double request_count(const struct evidence *evidence) {
+    const struct run *run = evidence->run;
+    if (run->joined > 0 && run->step_ok >= run->joined) return (double)run->step_ok;
+    if (run->joined == 0 && run->summary.ok >= run->count) return (double)run->summary.ok;
+    return evidence->all.weight;
+}
+
 void evidence_of_load(struct evidence *evidence) {
     const struct run *run = evidence->run;
     evidence->from_ns = UINT64_MAX;
@@ -164,9 +173,11 @@ void evidence_of_load(struct evidence *evidence) {
     }
     evidence->span_ns =
         evidence->to_ns > evidence->from_ns ? (double)(evidence->to_ns - evidence->from_ns) : 1;
-    evidence->rate = evidence->all.weight / (evidence->span_ns / 1e9);
-    evidence->in_flight = evidence->all.weight * evidence->all.total_ns / evidence->span_ns;
-    const struct batch_evidence *batches = &evidence->batches;
+    const double count = request_count(evidence);
+    struct batch_evidence *batches = &evidence->batches;
+    evidence->rate = count / (evidence->span_ns / 1e9);
+    evidence->in_flight = count * evidence->all.total_ns / evidence->span_ns;
+    batches->count *= count / evidence->all.weight;
     evidence->utilisation =
         batches->count > 0
             ? batches->count * batches->busy_ns / (evidence->span_ns * evidence->instances)

@@ -193,7 +193,7 @@ static json_t *interval_json(const struct interval *interval) {
     return out;
 }
 
-static json_t *finding_json(const struct finding *finding) {
+static json_t *finding_json(const struct finding *finding, bool stands) {
     json_t *out = json_object(), *figures = json_object();
     put(out, "cause", json_string(finding->cause->name));
     put(out, "title", json_string(finding->cause->title));
@@ -211,8 +211,10 @@ static json_t *finding_json(const struct finding *finding) {
     put(out, "option", known_text(finding->cause->option));
     put(out, "advice", known_text(finding->advice));
     put(out, "expected_slow_ms", finding->expected_ns > 0 ? ms(finding->expected_ns) : json_null());
-    put(out, "why_not", !finding->holds ? known_text(finding->why_not)
-                        : finding->is_large ? json_null() : json_string("it explains too little"));
+    put(out, "why_not", stands            ? json_null()
+                        : !finding->holds ? known_text(finding->why_not)
+                        : !finding->is_large ? json_string("it explains too little")
+                                             : json_string("what it explains may be chance"));
     return out;
 }
 
@@ -226,7 +228,7 @@ enum status explain_json(const char *directory, const struct evidence *evidence,
     put(document, "cause", findings->verdict == VERDICT_NONE
                                ? json_null() : json_string(findings->items[0].cause->name));
     for (size_t i = 0; i < findings->count; i++)
-        json_array_append_new(i < findings->standing ? standing : rest, finding_json(&findings->items[i]));
+        json_array_append_new(i < findings->standing ? standing : rest, finding_json(&findings->items[i], i < findings->standing));
     put(document, "findings", standing);
     for (size_t i = 0; i < findings->note_count; i++)
         json_array_append_new(notes, report_json_text(findings->notes[i]));

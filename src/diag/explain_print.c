@@ -11,6 +11,8 @@
 #define MS(ns) ((ns) / 1e6)
 #define PERCENT(share) ((share) * 100)
 
+enum { WIDTH = 98, INDENT = 13 };
+
 /* Milliseconds as a reader wants them, for printf; each call needs a buffer of its own. */
 struct ms_text {
     char text[24];
@@ -87,16 +89,52 @@ static void print_verdict(const struct evidence *evidence, const struct findings
                ms(evidence->middle.whole_ns, &middle));
 }
 
+/* A paragraph after its heading, in lines of at most WIDTH columns. */
+static void print_wrapped(const char *heading, const struct buf *text, struct buf *out) {
+    size_t column = strlen(heading);
+    const char *at = text->data, *end = at + text->size;
+    buf_text(out, heading);
+    for (bool is_first = true; at < end; is_first = false) {
+        const char *blank = memchr(at, ' ', (size_t)(end - at));
+        const size_t size = blank != NULL ? (size_t)(blank - at) : (size_t)(end - at);
+        if (!is_first && column + 1 + size > WIDTH) {
+            buf_text(out, "\n             ");
+            column = INDENT;
+        } else if (!is_first) {
+            buf_char(out, ' ');
+            column++;
+        }
+        buf_append(out, at, size);
+        column += size;
+        at += size + (blank != NULL);
+    }
+    buf_char(out, '\n');
+}
+
 static void print_figures(const struct finding *finding, struct buf *out) {
+    struct buf line;
+    buf_init(&line);
     for (size_t i = 0; i < finding->figure_count; i++) {
         const struct figure *figure = &finding->figures[i];
         struct ms_text text;
-        buf_printf(out, "%s%s ", i == 0 ? "   evidence: " : ", ", figure->label);
-        if (strcmp(figure->unit, "ms") == 0) buf_printf(out, "%s ms", ms(figure->value * 1e6, &text));
-        else if (strcmp(figure->unit, "%") == 0) buf_printf(out, "%.0f %%", figure->value);
-        else buf_printf(out, "%.4g%s%s", figure->value, *figure->unit != 0 ? " " : "", figure->unit);
+        buf_printf(&line, "%s%s ", i == 0 ? "" : ", ", figure->label);
+        if (strcmp(figure->unit, "ms") == 0) buf_printf(&line, "%s ms", ms(figure->value * 1e6, &text));
+        else if (strcmp(figure->unit, "%") == 0) buf_printf(&line, "%.0f %%", figure->value);
+        else buf_printf(&line, "%.4g%s%s", figure->value, *figure->unit != 0 ? " " : "", figure->unit);
     }
-    if (finding->figure_count > 0) buf_char(out, '\n');
+    if (finding->figure_count > 0) print_wrapped("   evidence: ", &line, out);
+    out->failed |= line.failed;
+    buf_done(&line);
+}
+
+static void print_text(const char *heading, const char *option, const char *text, struct buf *out) {
+    struct buf line;
+    buf_init(&line);
+    if (*option != 0) buf_printf(&line, "[%s] ", option);
+    buf_text(&line, text);
+    print_wrapped(heading, &line, out);
+    out->failed |= line.failed;
+    buf_done(&line);
 }
 
 static void print_finding(const struct evidence *evidence, size_t number, const struct finding *finding,
@@ -109,16 +147,13 @@ static void print_finding(const struct evidence *evidence, size_t number, const 
                ms(finding->slow_ns, &part), ms(evidence->slow.whole_ns, &whole),
                PERCENT(finding->share_of_total), PERCENT(total->low), PERCENT(total->high));
     if (evidence_excess_ns(evidence) > 0)
-        buf_printf(out, ";\n   %.0f %% of the %s ms they take beyond the middle (95 %%: %.0f to %.0f %%)",
+        buf_printf(out, ";\n             %.0f %% of the %s ms they take beyond the middle (95 %%: %.0f to %.0f %%)",
                    PERCENT(finding->share_of_excess), ms(evidence_excess_ns(evidence), &excess),
                    PERCENT(beyond->low), PERCENT(beyond->high));
     buf_printf(out, "; ranked by the %s\n", finding->is_by_excess ? "latter" : "former");
     print_figures(finding, out);
-    if (finding->advice[0] != 0) {
-        buf_text(out, "   change: ");
-        if (finding->cause->option[0] != 0) buf_printf(out, "[%s] ", finding->cause->option);
-        buf_printf(out, "%s\n", finding->advice);
-    }
+    if (finding->advice[0] != 0)
+        print_text("   change:   ", finding->cause->option, finding->advice, out);
     if (finding->expected_ns > 0)
         buf_printf(out, "   expected: the slow ones at about %s ms instead of %s, all else being equal\n",
                    ms(finding->expected_ns, &without), ms(evidence->slow.whole_ns, &whole));
@@ -129,16 +164,19 @@ static void print_findings(const struct evidence *evidence, const struct finding
     if (findings->standing > 0) buf_text(out, "\nFindings\n");
     for (size_t i = 0; i < findings->standing; i++)
         print_finding(evidence, i + 1, &findings->items[i], out);
-    if (findings->note_count > 0) buf_text(out, "\nNotes\n");
+    buf_text(out, "\nNotes\n");
     for (size_t i = 0; i < findings->note_count; i++)
-        buf_printf(out, "   %s\n", findings->notes[i]);
-    buf_text(out, "   looked at and not blamed:");
-    const char *between = " ";
+        print_text("   - ", "", findings->notes[i], out);
+    struct buf line;
+    buf_init(&line);
+    const char *between = "";
     for (size_t i = findings->standing; i < findings->count; i++) {
-        buf_printf(out, "%s%s", between, findings->items[i].cause->name);
+        buf_printf(&line, "%s%s", between, findings->items[i].cause->name);
         between = ", ";
     }
-    buf_text(out, "\n");
+    print_wrapped("   - looked at and not blamed: ", &line, out);
+    out->failed |= line.failed;
+    buf_done(&line);
 }
 
 /* ---- evidence ---- */
@@ -224,7 +262,9 @@ static void print_batches(const struct evidence *evidence, struct buf *out) {
         buf_printf(out, "\n         tokens: slow %.0f (padded to %.0f), middle %.0f (%.0f); padding wastes %.0f %%",
                    evidence->slow.tokens, evidence->slow.padded, evidence->middle.tokens,
                    evidence->middle.padded, PERCENT(batches->padding_waste));
-    if (fit->is_known)
+    if (fit->is_known && fit->r2 < 0.1)
+        buf_text(out, "\n         execution does not follow the batch's size in this run");
+    else if (fit->is_known)
         buf_printf(out, "\n         execution = %.3f ms + %.3f us a%s (R2 %.2f, spread %.3f ms, %llu batches)",
                    MS(fit->a_ns), fit->b_ns / 1e3, fit->is_by_elements ? "n element" : " row", fit->r2,
                    MS(fit->residual_ns), (unsigned long long)fit->batches);

@@ -128,7 +128,7 @@ static void score(const struct evidence *evidence, struct finding *finding) {
     const double whole_ns = evidence->slow.whole_ns;
     const double excess_ns = evidence_excess_ns(evidence);
     const double part_ns = finding->slow_ns - finding->middle_ns;
-    const bool is_felt = part_ns >= FINDING_MIN_NS || part_ns >= FINDING_MIN_OF_TOTAL * whole_ns;
+    const bool is_felt = part_ns >= FINDING_MIN_OF_TOTAL * whole_ns;
     const bool by_total =
         !finding->cause->is_work && finding->share_of_total >= FINDING_MIN_SHARE;
     const bool by_excess = finding->share_of_excess >= FINDING_MIN_SHARE && is_felt;
@@ -142,8 +142,13 @@ static void score(const struct evidence *evidence, struct finding *finding) {
     }
 }
 
+/* An interval that reaches zero: it may be chance. */
+static bool is_chance(const struct finding *finding) {
+    return (finding->is_by_excess ? finding->excess_interval.low : finding->total_interval.low) <= 0;
+}
+
 static int group_of(const struct finding *finding) {
-    if (!finding->is_large || !finding->holds) return 2;
+    if (!finding->is_large || !finding->holds || is_chance(finding)) return 2;
     return finding->cause->kind == CAUSE_FAULT ? 0 : 1;
 }
 

@@ -8,10 +8,9 @@
 enum { CAUSES_MAX = 32, NOTES_MAX = 12, BOOTSTRAP_BLOCKS = 32, BOOTSTRAP_REPEATS = 1000 };
 
 /* A cause must explain this much to stand out. */
-#define FINDING_MIN_SHARE 0.2    /* of the slow ones' time, or of their excess */
-#define FINDING_MIN_NS 0.2e6     /* of the excess, in ns, or */
-#define FINDING_MIN_OF_TOTAL 0.05 /* this share of the slow ones' time */
-#define EXCESS_MIN 0.25          /* of the slow ones' time: else the excess does not rank */
+#define FINDING_MIN_SHARE 0.2     /* of the slow ones' time, or of their excess */
+#define FINDING_MIN_OF_TOTAL 0.05 /* of the slow ones' time, where it is a share of the excess */
+#define EXCESS_MIN 0.25           /* of the slow ones' time: else the excess does not rank */
 
 enum verdict { VERDICT_CAUSE, VERDICT_INCONCLUSIVE, VERDICT_NONE };
 const char *verdict_name(enum verdict verdict); /* "cause" */

@@ -144,9 +144,9 @@ void run_join(struct run_request *request, uint64_t latency_ns, uint64_t service
     request->step = (uint16_t)(step == 0 ? 1 : step);
 }
 
-void run_keep_step(struct run *run, uint32_t step) {
+void run_keep_step(struct run *run) {
     size_t kept = 0;
-    run->step = step == 0 ? run->steps : step;
+    if (run->step == 0) run->step = run->steps;
     for (size_t i = 0; i < run->count; i++)
         if (run->requests[i].step != 0) run->joined++;
     if (run->joined == 0) return;

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "measure/stage.h"
+#include "measure/trace_json.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,8 +19,6 @@ enum part {
     PART_COUNT
 };
 const char *part_name(enum part part);
-
-enum sampled { SAMPLED_AS_SLOW, SAMPLED_AS_UNIFORM, SAMPLED_AS_BATCH, SAMPLED_AS_ALL };
 
 enum holder {
     HOLDER_NONE, HOLDER_LOOP, HOLDER_WORKER, HOLDER_INSTANCE, HOLDER_OTHER, HOLDER_COUNT
@@ -96,6 +95,7 @@ struct run {
     uint64_t joined;           /* requests that remain have all been found there when not 0 */
     uint64_t not_joined;       /* left out: warm-up, other steps, other clients */
     uint32_t steps, step;      /* of the client's file: the highest, and the one looked at */
+    uint64_t step_ok;          /* measured requests of that step that the client saw succeed */
 };
 
 /* Zeroes too. */
@@ -113,7 +113,7 @@ MUST_CHECK enum status run_finish(struct run *run, const char *model, struct err
 /* What the client saw of the request: parts and whole follow. */
 void run_join(struct run_request *request, uint64_t latency_ns, uint64_t service_ns,
               uint32_t step);
-/* Keeps the joined requests of one step (0: the last one) where any was joined. */
-void run_keep_step(struct run *run, uint32_t step);
+/* Keeps the joined requests of run->step (0: the last one) where any was joined. */
+void run_keep_step(struct run *run);
 
 #endif

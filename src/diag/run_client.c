@@ -96,9 +96,14 @@ enum status run_client_line(struct run_client *client, struct view text, struct 
     struct run *run = client->run;
     run->client_lines++;
     if (!view_is(line.phase.text, "measure")) return ST_OK;
-    if (line.step > run->steps) run->steps = line.step;
+    if (line.step == 0) line.step = 1;
+    if (line.step > run->steps) {
+        run->steps = line.step;
+        if (run->step == 0) run->step_ok = 0; /* the last step is wanted: count anew */
+    }
     if (line.status.text.size != 0 && !view_is(line.status.text, "ok")) return ST_OK;
     if (line.sent_ns == 0) return ST_OK;
+    if (line.step == (run->step == 0 ? run->steps : run->step)) run->step_ok++;
     char id[TRACE_ID_BYTES + 1];
     jsonl_text(&line.id, id, sizeof id);
     struct run_request *request = find(client, id, &line);

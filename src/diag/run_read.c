@@ -93,9 +93,14 @@ static uint8_t reason_of(const struct jsonl_value *value) {
 }
 
 static uint8_t sampled_of(const struct jsonl_value *value) {
-    if (view_is(value->text, "slow")) return SAMPLED_AS_SLOW;
-    if (view_is(value->text, "all")) return SAMPLED_AS_ALL;
-    return view_is(value->text, "uniform") ? SAMPLED_AS_UNIFORM : SAMPLED_AS_BATCH;
+    static const char *const NAMES[SAMPLED_COUNT] = {
+#define X(name, text) [SAMPLED_##name] = text,
+        SAMPLED_TABLE(X)
+#undef X
+    };
+    for (unsigned i = 0; i < SAMPLED_COUNT; i++)
+        if (NAMES[i] != NULL && view_is(value->text, NAMES[i])) return (uint8_t)i;
+    return SAMPLED_BATCH;
 }
 
 static uint8_t holder_of(const struct jsonl_value *value) {
@@ -188,12 +193,13 @@ static enum status read_client(const struct run_source *source, struct run *run,
     struct run_client *client = NULL;
     const char *directory = source->client != NULL ? source->client : source->directory;
     char path[RUN_PATH_SIZE];
+    run->step = source->step;
     enum status status = run_path(directory, "client.jsonl", path, err);
     if (status == ST_OK) status = run_client_create(run, &client, err);
     if (status == ST_OK) status = run_client_read(client, path, err);
     run_client_free(client);
     if (status == ST_NOT_FOUND && source->client == NULL) return ST_OK;
-    if (status == ST_OK) run_keep_step(run, source->step);
+    if (status == ST_OK) run_keep_step(run);
     return status;
 }
 
@@ -203,7 +209,7 @@ enum status run_read(const struct run_source *source, struct run *out, struct er
     if (status == ST_NOT_FOUND)
         return err_set(err, ST_NOT_FOUND,
                        "%s holds no requests.jsonl: record a run with telltale serve --trace DIR, "
-                       "or telltale bench --trace DIR in process", source->directory);
+                       "or telltale bench --out DIR in process", source->directory);
     if (status != ST_OK) return status;
     status = read_file(source->directory, "batches.jsonl", run_read_batch, out, err);
     if (status != ST_OK && status != ST_NOT_FOUND) return status;
