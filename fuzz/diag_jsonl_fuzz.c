@@ -27,7 +27,8 @@ static void read_lines(struct run *run, const char *at, const char *end, int pas
                        struct run_client *client) {
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const struct view line = {.data = at, .size = (size_t)((newline == NULL ? end : newline) - at)};
+        const struct view line = {.data = at,
+                                  .size = (size_t)((newline == NULL ? end : newline) - at)};
         enum status status = ST_OK;
         if (pass == 0) {
             scan(line);
@@ -48,7 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct run_client *client = NULL;
     run_init(&run);
     read_lines(&run, text, text + size, 0, NULL);
-    if (run_client_create(&run, &client, NULL) == ST_OK) read_lines(&run, text, text + size, 1, client);
+    if (run_client_create(&run, &client, NULL) == ST_OK)
+        read_lines(&run, text, text + size, 1, client);
     run_client_free(client);
     run_keep_step(&run);
     if (run_finish(&run, NULL, NULL) != ST_OK) run.count = 0;

@@ -22,7 +22,8 @@ struct explain_config {
 
 static const struct option_spec OPTIONS[] = {
     {"client", OPT_STRING, offsetof(struct explain_config, client), "DIR", NULL, 0, 0, NULL,
-     "directory of the client's side, telltale bench --out; default: DIR, if client.jsonl is there"},
+     "directory of the client's side, telltale bench --out; default: DIR, if client.jsonl is "
+     "there"},
     {"step", OPT_UINT, offsetof(struct explain_config, step), "N", "0", 0, 65535, NULL,
      "step of that bench run to look at; 0: the last"},
     {"model", OPT_STRING, offsetof(struct explain_config, model), "NAME", NULL, 0, 0, NULL,

@@ -84,7 +84,9 @@ static void mark_last(struct evidence *evidence, const struct ranked *ranked, si
         evidence->slowest[evidence->slowest_count++] = ranked[count - 1 - i].index;
 }
 
-static size_t share_of(size_t count, double share) { return (size_t)ceil((double)count * share - 1e-9); }
+static size_t share_of(size_t count, double share) {
+    return (size_t)ceil((double)count * share - 1e-9);
+}
 
 static void mark_slow(struct evidence *evidence, struct ranked *ranked) {
     const struct run *run = evidence->run;
@@ -250,7 +252,8 @@ enum status evidence_create(struct run *run, double slow_share, struct evidence 
     if (status == ST_OK) {
         gather(run, &evidence, &timeline);
         evidence_of_load(&evidence);
-        if (evidence.middle.requests < MIDDLE_MIN) status = too_few(evidence.middle.requests, run, err);
+        if (evidence.middle.requests < MIDDLE_MIN)
+            status = too_few(evidence.middle.requests, run, err);
     }
     timeline_done(&timeline);
     if (status != ST_OK) {

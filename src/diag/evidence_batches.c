@@ -19,7 +19,8 @@ static int by_size(const void *a, const void *b) {
     return (x->size > y->size) - (x->size < y->size);
 }
 
-static uint32_t size_quantile(const struct sized *sizes, size_t count, double weight, double share) {
+static uint32_t size_quantile(const struct sized *sizes, size_t count, double weight,
+                              double share) {
     double passed = 0;
     for (size_t i = 0; i < count; i++) {
         passed += sizes[i].weight;

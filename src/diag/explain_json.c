@@ -13,12 +13,15 @@ static json_t *ms(double ns) { return rounded(ns / 1e6); }
 static json_t *whole(uint64_t value) { return json_integer((json_int_t)value); }
 
 static void put(json_t *object, const char *key, json_t *value) {
-    /* Takes the reference, also when it fails; value NULL (no memory) fails too, and shows when
-     * the document is checked at the end. */
-    if (json_object_set_new(object, key, value) != 0) json_object_set_new(object, "failed", json_true());
+    /* Takes the reference, also when it fails. What memory was missing for is not silently left
+     * out: the object says "failed". */
+    if (json_object_set_new(object, key, value) != 0)
+        json_object_set_new(object, "failed", json_true());
 }
 
-static json_t *known_text(const char *text) { return *text == 0 ? json_null() : report_json_text(text); }
+static json_t *known_text(const char *text) {
+    return *text == 0 ? json_null() : report_json_text(text);
+}
 
 static json_t *run_of(const char *directory, const struct evidence *evidence) {
     const struct run *run = evidence->run;
@@ -26,7 +29,8 @@ static json_t *run_of(const char *directory, const struct evidence *evidence) {
     put(out, "directory", report_json_text(directory));
     put(out, "model", report_json_text(run->model));
     json_t *models = json_array();
-    for (uint32_t i = 0; i < run->model_count; i++) json_array_append_new(models, report_json_text(run->models[i]));
+    for (uint32_t i = 0; i < run->model_count; i++)
+        json_array_append_new(models, report_json_text(run->models[i]));
     put(out, "models", models);
     put(out, "simulated", json_boolean(evidence->is_simulated));
     put(out, "requests_read", whole(run->count));
@@ -34,7 +38,8 @@ static json_t *run_of(const char *directory, const struct evidence *evidence) {
     put(out, "batches_read", whole(evidence->batches.written));
     put(out, "not_ok", whole(run->not_ok));
     put(out, "dropped", whole(run->summary.dropped));
-    put(out, "complete", run->summary.is_known ? json_boolean(run->summary.is_complete) : json_null());
+    put(out, "complete",
+        run->summary.is_known ? json_boolean(run->summary.is_complete) : json_null());
     put(out, "client_joined", run->client_lines > 0 ? whole(run->joined) : json_null());
     put(out, "client_step", run->joined > 0 ? whole(run->step) : json_null());
     put(out, "residual_max_ns", rounded(run->residual_max_ns));
@@ -65,7 +70,8 @@ static json_t *load_of(const struct evidence *evidence) {
     put(out, "span_s", rounded(evidence->span_ns / 1e9));
     put(out, "in_flight", rounded(evidence->in_flight));
     put(out, "instances", whole(evidence->instances));
-    put(out, "utilisation", evidence->utilisation < 0 ? json_null() : rounded(evidence->utilisation));
+    put(out, "utilisation",
+        evidence->utilisation < 0 ? json_null() : rounded(evidence->utilisation));
     put(out, "dispersion", evidence->dispersion > 0 ? rounded(evidence->dispersion) : json_null());
     put(out, "p50_ms", ms((double)evidence->p50_ns));
     put(out, "p99_ms", ms((double)evidence->p99_ns));
@@ -74,7 +80,8 @@ static json_t *load_of(const struct evidence *evidence) {
 
 static json_t *parts_of(const struct group *group) {
     json_t *out = json_object();
-    for (unsigned i = 0; i < PART_COUNT; i++) put(out, part_name((enum part)i), ms(group->part_ns[i]));
+    for (unsigned i = 0; i < PART_COUNT; i++)
+        put(out, part_name((enum part)i), ms(group->part_ns[i]));
     return out;
 }
 
@@ -98,7 +105,8 @@ static json_t *queue_of(const struct group *group) {
 
 static json_t *reasons_of(const double *shares) {
     json_t *out = json_object();
-    for (unsigned i = 0; i < REASON_COUNT; i++) put(out, reason_name((enum reason)i), rounded(shares[i]));
+    for (unsigned i = 0; i < REASON_COUNT; i++)
+        put(out, reason_name((enum reason)i), rounded(shares[i]));
     return out;
 }
 
@@ -133,7 +141,8 @@ static json_t *stages_json(const struct evidence *evidence) {
         put(row, "middle_ms", ms(middle));
         put(row, "excess_ms", ms(slow - middle));
         put(row, "share_of_slow", rounded(slow / evidence->slow.whole_ns));
-        put(row, "share_of_excess", excess_ns > 0 ? rounded((slow - middle) / excess_ns) : json_null());
+        put(row, "share_of_excess",
+            excess_ns > 0 ? rounded((slow - middle) / excess_ns) : json_null());
         json_array_append_new(out, row);
     }
     return out;
@@ -150,8 +159,9 @@ static json_t *evidence_json(const struct evidence *evidence) {
     put(out, "middle", group_json(&evidence->middle));
     json_t *slowest = json_array();
     for (uint32_t i = 0; i < evidence->slowest_count; i++)
-        json_array_append_new(slowest, report_json_text(run_id(evidence->run,
-                                                        &evidence->run->requests[evidence->slowest[i]])));
+        json_array_append_new(
+            slowest, report_json_text(
+                         run_id(evidence->run, &evidence->run->requests[evidence->slowest[i]])));
     put(out, "slowest", slowest);
     return out;
 }
@@ -203,8 +213,10 @@ static json_t *finding_json(const struct finding *finding, bool stands) {
     put(out, "share_of_slow", rounded(finding->share_of_total));
     put(out, "share_of_excess", rounded(finding->share_of_excess));
     put(out, "ranked_by", json_string(finding->is_by_excess ? "excess" : "slow"));
-    put(out, "share_of_slow_95", finding->is_large ? interval_json(&finding->total_interval) : json_null());
-    put(out, "share_of_excess_95", finding->is_large ? interval_json(&finding->excess_interval) : json_null());
+    put(out, "share_of_slow_95",
+        finding->is_large ? interval_json(&finding->total_interval) : json_null());
+    put(out, "share_of_excess_95",
+        finding->is_large ? interval_json(&finding->excess_interval) : json_null());
     for (size_t i = 0; i < finding->figure_count; i++)
         put(figures, finding->figures[i].key, rounded(finding->figures[i].value));
     put(out, "figures", figures);
@@ -228,7 +240,8 @@ enum status explain_json(const char *directory, const struct evidence *evidence,
     put(document, "cause", findings->verdict == VERDICT_NONE
                                ? json_null() : json_string(findings->items[0].cause->name));
     for (size_t i = 0; i < findings->count; i++)
-        json_array_append_new(i < findings->standing ? standing : rest, finding_json(&findings->items[i], i < findings->standing));
+        json_array_append_new(i < findings->standing ? standing : rest,
+                              finding_json(&findings->items[i], i < findings->standing));
     put(document, "findings", standing);
     for (size_t i = 0; i < findings->note_count; i++)
         json_array_append_new(notes, report_json_text(findings->notes[i]));

@@ -24,7 +24,11 @@ static const char *ms(double ns, struct ms_text *buffer) {
 /* "%.3g", but no exponent and no noise: 31 %, 4.2 %, 0.07 %. */
 static void cell_percent(struct table *table, double share) {
     const double percent = PERCENT(share);
-    table_cell(table, fabs(percent) < 0.05 ? "0 %%" : fabs(percent) < 10 ? "%.1f %%" : "%.0f %%", percent);
+    table_cell(table,
+               fabs(percent) < 0.05 ? "0 %%"
+               : fabs(percent) < 10 ? "%.1f %%"
+                                    : "%.0f %%",
+               percent);
 }
 
 /* ---- what was read ---- */
@@ -40,10 +44,12 @@ static void print_head(const char *directory, const struct evidence *evidence, s
         buf_printf(out, " of %llu requests", (unsigned long long)run->summary.requests);
     buf_text(out, "\n");
     if (run->model_count > 1)
-        buf_printf(out, "         %u models are in the trace; --model NAME chooses\n", run->model_count);
+        buf_printf(out, "         %u models are in the trace; --model NAME chooses\n",
+                   run->model_count);
     if (config->is_known) {
-        buf_printf(out, "Config   queue %s, policy %s, preprocess %s, max batch %llu", config->queue,
-                   config->policy, config->preprocess, (unsigned long long)config->max_batch);
+        buf_printf(out, "Config   queue %s, policy %s, preprocess %s, max batch %llu",
+                   config->queue, config->policy, config->preprocess,
+                   (unsigned long long)config->max_batch);
         if (config->max_delay_us > 0)
             buf_printf(out, ", max delay %g ms", (double)config->max_delay_us / 1e3);
         buf_printf(out, ", %llu instances, %llu workers, %llu processors; back end %s\n",
@@ -51,7 +57,8 @@ static void print_head(const char *directory, const struct evidence *evidence, s
                    (unsigned long long)config->processors, config->backend);
     }
     if (run->client_lines > 0 && run->joined > 0)
-        buf_printf(out, "Client   %llu requests joined by id (step %u of %u; %llu others left out)\n",
+        buf_printf(out,
+                   "Client   %llu requests joined by id (step %u of %u; %llu others left out)\n",
                    (unsigned long long)run->joined, run->step, run->steps,
                    (unsigned long long)run->not_joined);
     struct ms_text p50, p99;
@@ -66,7 +73,8 @@ static void print_head(const char *directory, const struct evidence *evidence, s
 /* ---- verdict and findings ---- */
 
 static const char *basis_text(const struct finding *finding) {
-    return finding->is_by_excess ? "of what they take beyond the middle" : "of the slow requests' time";
+    return finding->is_by_excess ? "of what they take beyond the middle"
+                                 : "of the slow requests' time";
 }
 
 static void print_verdict(const struct evidence *evidence, const struct findings *findings,
@@ -118,9 +126,12 @@ static void print_figures(const struct finding *finding, struct buf *out) {
         const struct figure *figure = &finding->figures[i];
         struct ms_text text;
         buf_printf(&line, "%s%s ", i == 0 ? "" : ", ", figure->label);
-        if (strcmp(figure->unit, "ms") == 0) buf_printf(&line, "%s ms", ms(figure->value * 1e6, &text));
+        if (strcmp(figure->unit, "ms") == 0)
+            buf_printf(&line, "%s ms", ms(figure->value * 1e6, &text));
         else if (strcmp(figure->unit, "%") == 0) buf_printf(&line, "%.0f %%", figure->value);
-        else buf_printf(&line, "%.4g%s%s", figure->value, *figure->unit != 0 ? " " : "", figure->unit);
+        else
+            buf_printf(&line, "%.4g%s%s", figure->value, *figure->unit != 0 ? " " : "",
+                       figure->unit);
     }
     if (finding->figure_count > 0) print_wrapped("   evidence: ", &line, out);
     out->failed |= line.failed;
@@ -137,17 +148,21 @@ static void print_text(const char *heading, const char *option, const char *text
     buf_done(&line);
 }
 
-static void print_finding(const struct evidence *evidence, size_t number, const struct finding *finding,
-                          struct buf *out) {
+static void print_finding(const struct evidence *evidence, size_t number,
+                          const struct finding *finding, struct buf *out) {
     struct ms_text part, whole, excess, without;
     const struct interval *total = &finding->total_interval, *beyond = &finding->excess_interval;
     buf_printf(out, "%zu. %s%s\n", number, finding->cause->title,
                finding->cause->kind == CAUSE_ORDINARY ? " (ordinary, no fault)" : "");
-    buf_printf(out, "   explains: %s of %s ms, %.0f %% of the slow requests' time (95 %%: %.0f to %.0f %%)",
-               ms(finding->slow_ns, &part), ms(evidence->slow.whole_ns, &whole),
-               PERCENT(finding->share_of_total), PERCENT(total->low), PERCENT(total->high));
+    buf_printf(
+        out,
+        "   explains: %s of %s ms, %.0f %% of the slow requests' time (95 %%: %.0f to %.0f %%)",
+        ms(finding->slow_ns, &part), ms(evidence->slow.whole_ns, &whole),
+        PERCENT(finding->share_of_total), PERCENT(total->low), PERCENT(total->high));
     if (evidence_excess_ns(evidence) > 0)
-        buf_printf(out, ";\n             %.0f %% of the %s ms they take beyond the middle (95 %%: %.0f to %.0f %%)",
+        buf_printf(out,
+                   ";\n             %.0f %% of the %s ms they take beyond the middle (95 %%: %.0f "
+                   "to %.0f %%)",
                    PERCENT(finding->share_of_excess), ms(evidence_excess_ns(evidence), &excess),
                    PERCENT(beyond->low), PERCENT(beyond->high));
     buf_printf(out, "; ranked by the %s\n", finding->is_by_excess ? "latter" : "former");
@@ -155,8 +170,9 @@ static void print_finding(const struct evidence *evidence, size_t number, const 
     if (finding->advice[0] != 0)
         print_text("   change:   ", finding->cause->option, finding->advice, out);
     if (finding->expected_ns > 0)
-        buf_printf(out, "   expected: the slow ones at about %s ms instead of %s, all else being equal\n",
-                   ms(finding->expected_ns, &without), ms(evidence->slow.whole_ns, &whole));
+        buf_printf(
+            out, "   expected: the slow ones at about %s ms instead of %s, all else being equal\n",
+            ms(finding->expected_ns, &without), ms(evidence->slow.whole_ns, &whole));
 }
 
 static void print_findings(const struct evidence *evidence, const struct findings *findings,
@@ -187,8 +203,9 @@ static bool print_stages(const struct evidence *evidence, struct buf *out) {
         "the slowest of the uniform sample"};
     const double excess_ns = evidence_excess_ns(evidence);
     struct table *table = table_create();
-    buf_printf(out, "\nWhere the time goes, means: %llu slow requests (%s; from %.3f ms on) against\n"
-                    "%llu of the middle (P40 to P60 of the uniform sample, %.3f to %.3f ms)\n",
+    buf_printf(out,
+               "\nWhere the time goes, means: %llu slow requests (%s; from %.3f ms on) against\n"
+               "%llu of the middle (P40 to P60 of the uniform sample, %.3f to %.3f ms)\n",
                (unsigned long long)evidence->slow.requests, RULES[evidence->slow_rule],
                MS((double)evidence->slow.from_ns), (unsigned long long)evidence->middle.requests,
                MS((double)evidence->middle.from_ns), MS((double)evidence->middle.to_ns));
@@ -200,7 +217,8 @@ static bool print_stages(const struct evidence *evidence, struct buf *out) {
     table_column(table, "of excess", TABLE_RIGHT);
     for (unsigned i = 0; i <= PART_COUNT; i++) {
         const double slow = i < PART_COUNT ? evidence->slow.part_ns[i] : evidence->slow.whole_ns;
-        const double middle = i < PART_COUNT ? evidence->middle.part_ns[i] : evidence->middle.whole_ns;
+        const double middle =
+            i < PART_COUNT ? evidence->middle.part_ns[i] : evidence->middle.whole_ns;
         struct ms_text a, b, c;
         if (slow < 50 && middle < 50) continue; /* it did not happen */
         table_row(table);
@@ -213,7 +231,8 @@ static bool print_stages(const struct evidence *evidence, struct buf *out) {
     }
     const bool ok = table_write(table, "  ", out);
     table_free(table);
-    buf_printf(out, "  stages add up to the total within %.0f ns\n", evidence->run->residual_max_ns);
+    buf_printf(out, "  stages add up to the total within %.0f ns\n",
+               evidence->run->residual_max_ns);
     return ok;
 }
 
@@ -222,10 +241,13 @@ static void print_queue(const struct evidence *evidence, struct buf *out) {
     struct ms_text a, b, c, d, e;
     if (slow->queue_ns <= 0) return;
     const double total = slow->queue_ns + slow->part_ns[STAGE_BATCH_ENQUEUE];
-    buf_printf(out, "\nQueue    the slow ones waited %s ms: held by the policy %s, every instance busy %s, "
-                    "wake-up %s, entering %s\n", ms(total, &a),
-               ms(slow->part_ns[STAGE_BATCH_HOLD], &b), ms(slow->part_ns[STAGE_INSTANCE_WAIT], &c),
-               ms(slow->wake_ns, &d), ms(slow->part_ns[STAGE_BATCH_ENQUEUE], &e));
+    buf_printf(
+        out,
+        "\nQueue    the slow ones waited %s ms: held by the policy %s, every instance busy %s, "
+        "wake-up %s, entering %s\n",
+        ms(total, &a), ms(slow->part_ns[STAGE_BATCH_HOLD], &b),
+        ms(slow->part_ns[STAGE_INSTANCE_WAIT], &c), ms(slow->wake_ns, &d),
+        ms(slow->part_ns[STAGE_BATCH_ENQUEUE], &e));
     buf_printf(out, "         of entering, %.1f us waiting for the lock", slow->lock_wait_ns / 1e3);
     if (slow->lock_wait_ns > 0) buf_text(out, ", held by");
     for (unsigned i = HOLDER_LOOP; i < HOLDER_COUNT; i++)
@@ -248,26 +270,31 @@ static void print_batches(const struct evidence *evidence, struct buf *out) {
     const struct batch_evidence *batches = &evidence->batches;
     const struct cost_fit *fit = &evidence->fit;
     if (batches->count <= 0) return;
-    buf_printf(out, "\nBatches  size %.1f on average, P50 %u, P99 %u, of at most %u; left waiting %.1f;",
-               batches->size, batches->size_p50, batches->size_p99, batches->max_batch,
-               batches->waiting);
+    buf_printf(
+        out, "\nBatches  size %.1f on average, P50 %u, P99 %u, of at most %u; left waiting %.1f;",
+        batches->size, batches->size_p50, batches->size_p99, batches->max_batch, batches->waiting);
     for (unsigned i = 0; i < REASON_COUNT; i++)
         if (batches->reason_share[i] >= 0.005)
-            buf_printf(out, " %s %.0f %%", reason_name((enum reason)i), PERCENT(batches->reason_share[i]));
+            buf_printf(out, " %s %.0f %%", reason_name((enum reason)i),
+                       PERCENT(batches->reason_share[i]));
     struct ms_text a, b, c;
     buf_printf(out, "\n         on the instance %s ms, of which model %s", ms(batches->busy_ns, &a),
                ms(batches->execute_ns, &b));
     if (batches->inline_ns > 0) buf_printf(out, ", tokenizing %s", ms(batches->inline_ns, &c));
     if (evidence->slow.padded > 0)
-        buf_printf(out, "\n         tokens: slow %.0f (padded to %.0f), middle %.0f (%.0f); padding wastes %.0f %%",
+        buf_printf(out,
+                   "\n         tokens: slow %.0f (padded to %.0f), middle %.0f (%.0f); padding "
+                   "wastes %.0f %%",
                    evidence->slow.tokens, evidence->slow.padded, evidence->middle.tokens,
                    evidence->middle.padded, PERCENT(batches->padding_waste));
     if (fit->is_known && fit->r2 < 0.1)
         buf_text(out, "\n         execution does not follow the batch's size in this run");
     else if (fit->is_known)
-        buf_printf(out, "\n         execution = %.3f ms + %.3f us a%s (R2 %.2f, spread %.3f ms, %llu batches)",
-                   MS(fit->a_ns), fit->b_ns / 1e3, fit->is_by_elements ? "n element" : " row", fit->r2,
-                   MS(fit->residual_ns), (unsigned long long)fit->batches);
+        buf_printf(
+            out,
+            "\n         execution = %.3f ms + %.3f us a%s (R2 %.2f, spread %.3f ms, %llu batches)",
+            MS(fit->a_ns), fit->b_ns / 1e3, fit->is_by_elements ? "n element" : " row", fit->r2,
+            MS(fit->residual_ns), (unsigned long long)fit->batches);
     buf_text(out, "\n");
 }
 

@@ -68,7 +68,8 @@ static double share_of_total(const struct block *sum, size_t cause) {
 
 static double share_of_excess(const struct block *sum, size_t cause) {
     const double excess = sum->slow_whole_ns / sum->slow - sum->middle_whole_ns / sum->middle;
-    const double part = sum->slow_part_ns[cause] / sum->slow - sum->middle_part_ns[cause] / sum->middle;
+    const double part =
+        sum->slow_part_ns[cause] / sum->slow - sum->middle_part_ns[cause] / sum->middle;
     return excess > 0 ? part / excess : 0;
 }
 
@@ -144,7 +145,8 @@ static void score(const struct evidence *evidence, struct finding *finding) {
 
 /* An interval that reaches zero: it may be chance. */
 static bool is_chance(const struct finding *finding) {
-    return (finding->is_by_excess ? finding->excess_interval.low : finding->total_interval.low) <= 0;
+    return (finding->is_by_excess ? finding->excess_interval.low : finding->total_interval.low) <=
+           0;
 }
 
 static int group_of(const struct finding *finding) {
@@ -216,7 +218,8 @@ static void note_data(const struct evidence *evidence, struct findings *out) {
         note(out, "%llu written requests did not end in success and are left out",
              (unsigned long long)run->not_ok);
     if (run->summary.dropped > 0)
-        note(out, "%llu records were dropped while recording", (unsigned long long)run->summary.dropped);
+        note(out, "%llu records were dropped while recording",
+             (unsigned long long)run->summary.dropped);
     if (run->summary.is_known && !run->summary.is_complete)
         note(out, "the trace is not complete: writing stopped before the run did");
     if (!run->summary.is_known)

@@ -15,7 +15,8 @@ static bool fail(struct jsonl *jsonl, const char *problem) {
 }
 
 static void skip_blanks(struct jsonl *jsonl) {
-    while (jsonl->at < jsonl->end && (*jsonl->at == ' ' || *jsonl->at == '\t' || *jsonl->at == '\r'))
+    while (jsonl->at < jsonl->end &&
+           (*jsonl->at == ' ' || *jsonl->at == '\t' || *jsonl->at == '\r'))
         jsonl->at++;
 }
 

@@ -25,7 +25,8 @@ enum status timeline_create(const struct run *run, struct timeline *out, struct 
     if (timeline.order == NULL) return err_set(err, ST_NO_MEMORY, "no memory for the timeline");
     /* Counting sort; batches come by number, which is by time within an instance. */
     for (size_t i = 0; i < run->batch_count; i++) timeline.begin[run->batches[i].instance + 1]++;
-    for (uint32_t i = 0; i < TIMELINE_INSTANCES_MAX; i++) timeline.begin[i + 1] += timeline.begin[i];
+    for (uint32_t i = 0; i < TIMELINE_INSTANCES_MAX; i++)
+        timeline.begin[i + 1] += timeline.begin[i];
     uint32_t next[TIMELINE_INSTANCES_MAX];
     for (uint32_t i = 0; i < TIMELINE_INSTANCES_MAX; i++) next[i] = timeline.begin[i];
     for (size_t i = 0; i < run->batch_count; i++)

@@ -90,8 +90,9 @@ static enum status choose_model(struct run *run, const char *name, uint16_t *out
         if (run->model_requests[i] > run->model_requests[chosen]) chosen = i;
     }
     if (name != NULL)
-        return err_set(err, ST_NOT_FOUND, "no request of a model '%s' is in the trace; there is%s %s",
-                       name, run->model_count > 1 ? " for example" : "",
+        return err_set(err, ST_NOT_FOUND,
+                       "no request of a model '%s' is in the trace; there is%s %s", name,
+                       run->model_count > 1 ? " for example" : "",
                        run->model_count > 0 ? run->models[chosen] : "none");
     *out = (uint16_t)chosen;
     return ST_OK;

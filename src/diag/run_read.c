@@ -141,8 +141,8 @@ static void set_parts(struct run *run, struct request_line *line) {
 
 enum status run_read_request(struct run *run, struct view text, struct err *err) {
     struct request_line line = {0};
-    const enum status status = line_read(REQUEST_FIELDS, sizeof REQUEST_FIELDS / sizeof *REQUEST_FIELDS,
-                                         text, &line, err);
+    const enum status status =
+        line_read(REQUEST_FIELDS, sizeof REQUEST_FIELDS / sizeof *REQUEST_FIELDS, text, &line, err);
     if (status != ST_OK) return status;
     const uint32_t model = model_of(run, &line.model);
     if (model == RUN_MODELS_MAX) return too_many_models(err);

@@ -1,5 +1,6 @@
 /* What explain says of runs whose cause is known, because they are made here. A run is a row of
  * batches on one instance; each request's stages are set, its instants follow from them. */
+#include "diag/explain_print.h"
 #include "diag/findings.h"
 
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 #define MS 1e6
 enum { REQUESTS = 4000, SLOW_EVERY = 100 };
@@ -68,7 +70,8 @@ static void add_batch(struct run *run, const struct made *made, const struct run
 static void add(struct run *run, const struct made *like, uint64_t i) {
     struct made made = *like;
     double total = 0;
-    for (int s = 0; s < STAGE_COUNT; s++) total += made.stage_ns[s] *= jitter(i * STAGE_COUNT + (unsigned)s);
+    for (int s = 0; s < STAGE_COUNT; s++)
+        total += made.stage_ns[s] *= jitter(i * STAGE_COUNT + (unsigned)s);
     const uint64_t start = 1000000000u + (uint64_t)((double)(i / made.batch_size) * made.period_ns);
     const double before = (double)until(made.stage_ns, STAGE_BATCH_ENQUEUE);
     struct run_request request = {
@@ -101,7 +104,8 @@ static struct story *story_of(const struct made *usual, const struct made *slow)
     run_init(&story->run);
     strcpy(story->run.models[0], "m");
     story->run.model_count = 1;
-    story->run.summary = (struct run_summary){.is_known = true, .is_complete = true, .is_all = true};
+    story->run.summary =
+        (struct run_summary){.is_known = true, .is_complete = true, .is_all = true};
     for (uint64_t i = 0; i < REQUESTS; i++)
         add(&story->run, i % SLOW_EVERY == 7 ? slow : usual, i);
     return story;
@@ -110,7 +114,8 @@ static struct story *story_of(const struct made *usual, const struct made *slow)
 static struct findings *judge(struct story *story) {
     struct err err = {""};
     const enum status status = run_finish(&story->run, NULL, &err);
-    if (status == ST_OK) assert_int_equal(evidence_create(&story->run, 0.01, &story->evidence, &err), ST_OK);
+    if (status == ST_OK)
+        assert_int_equal(evidence_create(&story->run, 0.01, &story->evidence, &err), ST_OK);
     findings_of(&story->evidence, 1, &story->findings);
     return &story->findings;
 }
@@ -130,7 +135,8 @@ static bool stands(const struct findings *findings, const char *name) {
 static void assert_first(const struct findings *findings, const char *name) {
     if (findings->faults == 0 || strcmp(findings->items[0].cause->name, name) != 0)
         fail_msg("expected %s first, got %s (%zu faults)", name,
-                 findings->standing > 0 ? findings->items[0].cause->name : "none", findings->faults);
+                 findings->standing > 0 ? findings->items[0].cause->name : "none",
+                 findings->faults);
     assert_int_equal(findings->verdict, VERDICT_CAUSE);
 }
 
@@ -165,7 +171,8 @@ static void timer_that_holds_everybody_is_blamed_by_share_of_total(void **state)
     assert_false(findings->items[0].is_by_excess);
     assert_true(findings->items[0].share_of_total > 0.85);
     assert_true(findings->items[0].expected_ns < 3.5 * MS);
-    assert_true(story->evidence.slow.activity_ns[ACTIVITY_IDLE] > 0.95 * story->evidence.slow.queue_ns);
+    assert_true(story->evidence.slow.activity_ns[ACTIVITY_IDLE] >
+                0.95 * story->evidence.slow.queue_ns);
     story_free(story);
 }
 
@@ -249,7 +256,8 @@ static void lock_that_nobody_waits_for_is_not_blamed_and_that_is_said(void **sta
     const struct findings *findings = assert_only(story, "timer_too_long");
     bool is_said = false;
     for (size_t i = 0; i < findings->note_count; i++)
-        if (strstr(findings->notes[i], "the queue's lock was waited for 0.5 us of") != NULL) is_said = true;
+        if (strstr(findings->notes[i], "the queue's lock was waited for 0.5 us of") != NULL)
+            is_said = true;
     assert_true(is_said);
     story_free(story);
 }
@@ -343,9 +351,10 @@ static void what_only_the_client_saw_is_not_the_servers(void **state) {
 
 static void bodies_answers_and_readers_are_told_apart(void **state) {
     (void)state;
-    const struct { enum stage stage; const char *cause; } CASES[] = {
-        {STAGE_RECEIVE, "request_body"}, {STAGE_DECODE, "request_body"}, {STAGE_ENCODE, "encoding"},
-        {STAGE_SEND, "slow_readers"}, {STAGE_OTHER, "hand_over"}, {STAGE_PREPROCESS, "workers_starved"}};
+    const struct { enum stage stage; const char *cause;
+    } CASES[] = {{STAGE_RECEIVE, "request_body"}, {STAGE_DECODE, "request_body"},
+                 {STAGE_ENCODE, "encoding"},      {STAGE_SEND, "slow_readers"},
+                 {STAGE_OTHER, "hand_over"},      {STAGE_PREPROCESS, "workers_starved"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         const struct made usual = calm();
         struct made slow = usual;
@@ -482,6 +491,38 @@ static void activities_of_an_interval_add_up_to_it(void **state) {
     run_done(&run);
 }
 
+static void both_reports_say_the_same_cause(void **state) {
+    (void)state;
+    struct made usual = calm();
+    usual.stage_ns[STAGE_BATCH_HOLD] = 20 * MS;
+    usual.reason = REASON_TIMER;
+    struct story *story = story_of(&usual, &usual);
+    const struct findings *findings = judge(story);
+    struct buf text, json;
+    buf_init(&text);
+    buf_init(&json);
+    assert_true(explain_print("run1", &story->evidence, findings, &text));
+    assert_int_equal(explain_json("run1", &story->evidence, findings, &json), ST_OK);
+    buf_char(&text, 0);
+    assert_non_null(strstr(text.data, "Verdict  the batch timer is too long"));
+    assert_non_null(strstr(text.data, "batch_hold"));
+    json_t *document = json_loadb(json.data, json.size, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(document);
+    assert_int_equal(json_integer_value(json_object_get(document, "format")), 1);
+    assert_string_equal(json_string_value(json_object_get(document, "cause")), "timer_too_long");
+    assert_string_equal(json_string_value(json_object_get(document, "verdict")), "cause");
+    assert_null(json_object_get(document, "failed"));
+    const json_t *stages = json_object_get(json_object_get(document, "evidence"), "stages");
+    assert_int_equal(json_array_size(stages), PART_COUNT);
+    assert_int_equal(json_array_size(json_object_get(document, "findings")) +
+                         json_array_size(json_object_get(document, "not_blamed")),
+                     cause_count());
+    json_decref(document);
+    buf_done(&text);
+    buf_done(&json);
+    story_free(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calm_run_has_no_cause),
@@ -505,6 +546,7 @@ int main(void) {
         cmocka_unit_test(intervals_are_the_same_for_the_same_seed_and_hold_the_share),
         cmocka_unit_test(sampled_runs_take_slow_as_slow_and_weigh_the_middle),
         cmocka_unit_test(too_few_requests_are_said_with_the_remedy),
+        cmocka_unit_test(both_reports_say_the_same_cause),
         cmocka_unit_test(activities_of_an_interval_add_up_to_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,8 +35,9 @@ static struct trace_record record_of(unsigned i) {
 
 static void append_request(struct buf *out, unsigned i) {
     const struct trace_record record = record_of(i);
-    trace_json_request(out, &record, view_of(MODEL),
-                       (struct sampling){.why = SAMPLED_UNIFORM, .is_uniform = true, .share = 0.25});
+    trace_json_request(
+        out, &record, view_of(MODEL),
+        (struct sampling){.why = SAMPLED_UNIFORM, .is_uniform = true, .share = 0.25});
 }
 
 static void append_batch(struct buf *out, uint64_t number) {
@@ -66,7 +67,8 @@ static void lines_of_the_tracer_are_read_as_they_were_meant(void **state) {
     const struct run_request *request = &run.requests[0];
     uint64_t stages[STAGE_COUNT];
     assert_int_equal(request->total_ns, trace_durations(&record, stages));
-    for (unsigned i = 0; i < STAGE_COUNT; i++) assert_int_equal((uint64_t)request->part_ns[i], stages[i]);
+    for (unsigned i = 0; i < STAGE_COUNT; i++)
+        assert_int_equal((uint64_t)request->part_ns[i], stages[i]);
     assert_int_equal((uint64_t)run.residual_max_ns, 0);
     assert_int_equal(request->start_ns, record.at[AT_START]);
     assert_int_equal(request->enqueued_ns, record.at[AT_ENQUEUED]);
@@ -102,7 +104,8 @@ static void every_cut_of_a_line_is_a_mistake_and_harmless(void **state) {
         char *exact = malloc(size + 1); /* the sanitizer sees a read past it */
         memcpy(exact, text.data, size);
         char *shrunk = realloc(exact, size > 0 ? size : 1);
-        assert_int_equal(run_read_request(&run, (struct view){.data = shrunk, .size = size}, &err), ST_INVALID);
+        assert_int_equal(run_read_request(&run, (struct view){.data = shrunk, .size = size}, &err),
+                         ST_INVALID);
         assert_true(err.text[0] != 0);
         free(shrunk);
         run_done(&run);
@@ -112,15 +115,24 @@ static void every_cut_of_a_line_is_a_mistake_and_harmless(void **state) {
 
 static void broken_lines_are_named(void **state) {
     (void)state;
-    const struct { const char *line, *says; } CASES[] = {
-        {"", "not a JSON object"}, {"[1]", "not a JSON object"}, {"{}", "id is missing"},
-        {"{\"id\":7}", "id is not a text"}, {"{\"start_ns\":-1}", "start_ns is not"},
-        {"{\"start_ns\":1.5}", "start_ns is not"}, {"{\"start_ns\":99999999999999999999}", "start_ns is not"},
-        {"{\"rows\":4294967296}", "rows is not"}, {"{\"instance\":256}", "instance is not"},
-        {"{\"uniform\":1}", "uniform is not true or false"}, {"{\"id\":\"a\" \"b\":1}", "comma"},
-        {"{\"id\" 1}", "colon"}, {"{\"x\":{\"y\":[1,\"]\"]}", "it ends"},
-        {"{\"x\":[1}", "brackets"}, {"{\"x\":tru}", "not JSON"}, {"{\"id\":\"a\"} x", "follows"},
-        {"{\"id\":\"a", "does not end"}};
+    const struct { const char *line, *says;
+    } CASES[] = {{"", "not a JSON object"},
+                 {"[1]", "not a JSON object"},
+                 {"{}", "id is missing"},
+                 {"{\"id\":7}", "id is not a text"},
+                 {"{\"start_ns\":-1}", "start_ns is not"},
+                 {"{\"start_ns\":1.5}", "start_ns is not"},
+                 {"{\"start_ns\":99999999999999999999}", "start_ns is not"},
+                 {"{\"rows\":4294967296}", "rows is not"},
+                 {"{\"instance\":256}", "instance is not"},
+                 {"{\"uniform\":1}", "uniform is not true or false"},
+                 {"{\"id\":\"a\" \"b\":1}", "comma"},
+                 {"{\"id\" 1}", "colon"},
+                 {"{\"x\":{\"y\":[1,\"]\"]}", "it ends"},
+                 {"{\"x\":[1}", "brackets"},
+                 {"{\"x\":tru}", "not JSON"},
+                 {"{\"id\":\"a\"} x", "follows"},
+                 {"{\"id\":\"a", "does not end"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct run run;
         struct err err = {""};
@@ -138,7 +150,9 @@ static void members_are_given_in_order_and_nested_ones_whole(void **state) {
     struct view key;
     struct jsonl_value value;
     char text[16];
-    jsonl_begin(&jsonl, view_of(" { \"a\" : \"x\\n\\u0041\\\"\" , \"b\":{\"}\":[{}]},\"c\":-2.5e1,\"d\":null} "));
+    jsonl_begin(
+        &jsonl,
+        view_of(" { \"a\" : \"x\\n\\u0041\\\"\" , \"b\":{\"}\":[{}]},\"c\":-2.5e1,\"d\":null} "));
     assert_true(jsonl_next(&jsonl, &key, &value));
     assert_int_equal(jsonl_text(&value, text, sizeof text), 4);
     assert_string_equal(text, "x\nA\"");
@@ -231,10 +245,12 @@ static void lines_longer_than_the_buffer_are_refused(void **state) {
 
 static void append_client(struct buf *out, unsigned step, unsigned i, const char *phase,
                           uint64_t service_ns) {
-    buf_printf(out, "{\"step\":%u,\"phase\":\"%s\",\"id\":\"b2-%u\",\"planned_ns\":1,\"sent_ns\":2,"
-                    "\"done_ns\":9,\"latency_ns\":%llu,\"service_ns\":%llu,\"status\":\"ok\","
-                    "\"stages_ns\":{\"execute\":1}}\n",
-               step, phase, i, (unsigned long long)service_ns + 500, (unsigned long long)service_ns);
+    buf_printf(out,
+               "{\"step\":%u,\"phase\":\"%s\",\"id\":\"b2-%u\",\"planned_ns\":1,\"sent_ns\":2,"
+               "\"done_ns\":9,\"latency_ns\":%llu,\"service_ns\":%llu,\"status\":\"ok\","
+               "\"stages_ns\":{\"execute\":1}}\n",
+               step, phase, i, (unsigned long long)service_ns + 500,
+               (unsigned long long)service_ns);
 }
 
 static void client_is_joined_by_id_and_its_step_kept(void **state) {
@@ -263,7 +279,8 @@ static void client_is_joined_by_id_and_its_step_kept(void **state) {
     assert_int_equal((uint64_t)request->part_ns[PART_NETWORK], 900000 - request->total_ns);
     assert_int_equal((uint64_t)request->whole_ns, 900500);
     run_done(&run);
-    assert_int_equal(run_read(&(struct run_source){.directory = dir.path, .step = 1}, &run, &err), ST_OK);
+    assert_int_equal(run_read(&(struct run_source){.directory = dir.path, .step = 1}, &run, &err),
+                     ST_OK);
     assert_int_equal(run.count, 10);
     run_done(&run);
     buf_done(&text);
@@ -281,8 +298,9 @@ static void models_are_chosen_by_name_or_by_number_of_requests(void **state) {
         for (unsigned i = 0; i < 6; i++) {
             const struct trace_record record = record_of(i);
             buf_clear(&text);
-            trace_json_request(&text, &record, view_of(i < 2 ? "\"small\"" : "\"large\""),
-                               (struct sampling){.why = SAMPLED_ALL, .is_uniform = true, .share = 1});
+            trace_json_request(
+                &text, &record, view_of(i < 2 ? "\"small\"" : "\"large\""),
+                (struct sampling){.why = SAMPLED_ALL, .is_uniform = true, .share = 1});
             assert_int_equal(run_read_request(&run, line_of(&text), &err), ST_OK);
         }
         const char *const wanted[] = {NULL, "small", "none such"};
@@ -300,11 +318,14 @@ static void summary_and_configuration_are_read_where_they_are(void **state) {
     struct run run;
     run_init(&run);
     strcpy(run.model, "b");
-    json_t *summary = json_loads("{\"dropped\":3,\"sampling\":{\"all\":false,\"slow_share\":0.02},"
-                                 "\"written\":{\"complete\":true},\"models\":[{\"model\":\"a\",\"requests\":1},"
-                                 "{\"model\":\"b\",\"requests\":9,\"by_status\":{\"ok\":8}}]}", 0, NULL);
+    json_t *summary =
+        json_loads("{\"dropped\":3,\"sampling\":{\"all\":false,\"slow_share\":0.02},"
+                   "\"written\":{\"complete\":true},\"models\":[{\"model\":\"a\",\"requests\":1},"
+                   "{\"model\":\"b\",\"requests\":9,\"by_status\":{\"ok\":8}}]}",
+                   0, NULL);
     json_t *config = json_loads("{\"queue\":\"mutex\",\"policy\":\"timer\",\"max_delay_us\":20000,"
-                                "\"max_batch\":32,\"models\":[{\"name\":\"b\",\"max_batch\":8}]}", 0, NULL);
+                                "\"max_batch\":32,\"models\":[{\"name\":\"b\",\"max_batch\":8}]}",
+                                0, NULL);
     run_set_summary(&run, summary);
     run_set_config(&run, config);
     assert_int_equal(run.summary.requests, 9);
