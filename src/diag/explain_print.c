@@ -66,7 +66,7 @@ static void print_head(const char *directory, const struct evidence *evidence, s
                evidence->rate, evidence->span_ns / 1e9, evidence->in_flight);
     if (evidence->utilisation >= 0)
         buf_printf(out, ", instances busy %.0f %%", PERCENT(evidence->utilisation));
-    buf_printf(out, "; P50 %s, P99 %s ms\n", ms((double)evidence->p50_ns, &p50),
+    buf_printf(out, "; P50 %s, P99 %s ms in the sample\n", ms((double)evidence->p50_ns, &p50),
                ms((double)evidence->p99_ns, &p99));
 }
 
