@@ -87,9 +87,10 @@ enum status metadata_write_model(struct server *server, const struct served_mode
     buf_char(out, '"');
     write_tensors(out, "inputs", served->shown.inputs, served->shown.input_count);
     write_tensors(out, "outputs", served->shown.outputs, served->shown.output_count);
-    /* ours: a result can be tied to the very file */
-    buf_text(out, ",\"sha256\":");
-    buf_json_string(out, view_of(served->model->sha256));
+    if (served->model->sha256[0] != 0) { /* ours: a result can be tied to the very file */
+        buf_text(out, ",\"sha256\":");
+        buf_json_string(out, view_of(served->model->sha256));
+    }
     buf_char(out, '}');
     return ST_OK;
 }
