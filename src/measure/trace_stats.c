@@ -12,6 +12,8 @@ enum { STAGE_DIGITS = 2, TOTAL_DIGITS = 3 };
 /* A request that took longer than an hour is counted as saturated; its maximum is exact. */
 static const uint64_t highest_ns = 3600ull * 1000 * 1000 * 1000;
 
+static const uint64_t highest_queue = 1000000; /* --queue-limit's own limit */
+
 enum status trace_stats_init(struct trace_stats *stats, const char *model) {
     *stats = (struct trace_stats){.model = model};
     int ok = histogram_init(&stats->total_ns, TOTAL_DIGITS, highest_ns);
@@ -20,6 +22,7 @@ enum status trace_stats_init(struct trace_stats *stats, const char *model) {
     }
     ok = ok && histogram_init(&stats->lock_wait_ns, STAGE_DIGITS, highest_ns);
     ok = ok && histogram_init(&stats->batch_requests, TOTAL_DIGITS, TRACE_MAX_BATCH);
+    ok = ok && histogram_init(&stats->queue_requests, STAGE_DIGITS, highest_queue);
     if (ok) return ST_OK;
     trace_stats_done(stats);
     return ST_NO_MEMORY;
@@ -30,6 +33,7 @@ void trace_stats_done(struct trace_stats *stats) {
     for (unsigned i = 0; i < STAGE_COUNT; i++) histogram_done(&stats->stage_ns[i]);
     histogram_done(&stats->lock_wait_ns);
     histogram_done(&stats->batch_requests);
+    histogram_done(&stats->queue_requests);
 }
 
 void trace_stats_requests(struct trace_stats *stats, const struct trace_record *records,
@@ -61,6 +65,7 @@ static uint64_t interval(uint64_t begin_ns, uint64_t end_ns) {
 void trace_stats_batch(struct trace_stats *stats, const struct batch_record *record) {
     stats->batches++;
     histogram_record(&stats->batch_requests, record->requests);
+    histogram_record(&stats->queue_requests, (uint64_t)record->requests + record->waiting);
     if (record->reason < REASON_COUNT) stats->by_reason[record->reason]++;
     stats->real_elements += record->real_elements;
     stats->padded_elements += record->padded_elements;

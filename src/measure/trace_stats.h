@@ -23,6 +23,7 @@ struct trace_stats {
     uint64_t rows;      /* of successful requests: Triton's inference_count */
     uint64_t batches;   /* Triton's execution_count */
     struct histogram batch_requests; /* batch sizes in requests */
+    struct histogram queue_requests; /* waiting when a batch was taken, its own included */
     uint64_t by_reason[REASON_COUNT];        /* of batches */
     uint64_t real_elements, padded_elements;
     uint64_t bytes_in, bytes_out;

@@ -57,6 +57,7 @@ static void batches(struct buf *out, const struct trace_stats *stats) {
     member_u64(out, "failed", stats->batches_failed);
     member_u64(out, "simulated", stats->batches_simulated);
     distribution(out, "requests", &stats->batch_requests);
+    distribution(out, "queue", &stats->queue_requests);
     key(out, "by_reason");
     buf_char(out, '{');
     for (unsigned i = 0; i < REASON_COUNT; i++) {

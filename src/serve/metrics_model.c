@@ -15,6 +15,8 @@ static const uint64_t SECONDS_BOUNDS[] = {/* ns */
     10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 25000000,
     50000000, 100000000, 250000000, 500000000, 1000000000, 2500000000, 5000000000, 10000000000};
 static const uint64_t BATCH_BOUNDS[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1024};
+static const uint64_t QUEUE_BOUNDS[] = {1,  2,  4,   8,   16,  32,   64,   128,
+                                        256, 512, 1024, 2048, 4096, 8192, 16384, 65536};
 
 /* A model's figures while its families are written: label room for one more. */
 struct view_of_model {
@@ -113,6 +115,11 @@ static void stage_seconds(struct buf *out, const char *name, struct view_of_mode
 static void batch_size(struct buf *out, const char *name, struct view_of_model *view) {
     prom_histogram(out, name, view->labels, 2, &view->stats->batch_requests, BATCH_BOUNDS,
                    COUNT_OF(BATCH_BOUNDS), 1);
+}
+
+static void queue_depth(struct buf *out, const char *name, struct view_of_model *view) {
+    prom_histogram(out, name, view->labels, 2, &view->stats->queue_requests, QUEUE_BOUNDS,
+                   COUNT_OF(QUEUE_BOUNDS), 1);
 }
 
 static void batches(struct buf *out, const char *name, struct view_of_model *view) {
@@ -224,6 +231,8 @@ static const struct family FAMILIES[] = {
      request_seconds},
     {"telltale_stage_duration_seconds", "histogram", "Time of requests by stage.", stage_seconds},
     {"telltale_batch_size", "histogram", "Requests in a batch.", batch_size},
+    {"telltale_queue_depth", "histogram",
+     "Requests waiting when a batch was taken, its own included.", queue_depth},
     {"telltale_batches_total", "counter", "Batches by the reason they were dispatched.", batches},
     {"telltale_padding_elements_real_total", "counter",
      "Elements on the padded axis (tokens) that requests brought.", real_elements},

@@ -268,6 +268,7 @@ static void adds_up_what_each_model_did(void **state) {
     assert_int_equal(stats->batches_failed, 1);
     assert_int_equal(stats->batches_simulated, 2);
     assert_int_equal(stats->by_reason[REASON_FULL], 2);
+    assert_int_equal(stats->queue_requests.count, stats->batches);
     assert_int_equal(stats->busy_ns, 1000);
     assert_int_equal(stats->execute_ns, 600);
     assert_int_equal(stats->padded_elements, 192);
