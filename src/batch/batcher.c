@@ -26,7 +26,12 @@ void batcher_drain(struct batcher *batcher) {
 static enum status start_instances(struct batcher *batcher, struct err *err) {
     for (uint32_t i = 0; i < batcher->instance_count; i++) {
         struct instance *instance = &batcher->instances[i];
-        if (batcher->config.tracer != NULL) instance->ring = tracer_ring(batcher->config.tracer);
+        if (batcher->config.tracer != NULL) {
+            instance->ring = tracer_ring(batcher->config.tracer);
+            if (instance->ring == NULL) /* a run whose trace lacks an instance would mislead */
+                return err_set(err, ST_NO_MEMORY, "model %s: no memory for the trace of instance %u",
+                               batcher->model->name, i);
+        }
         const enum status status = instance_open(instance, err);
         if (status != ST_OK) return status;
         if (pthread_create(&instance->thread, NULL, instance_main, instance) != 0)

@@ -225,7 +225,8 @@ static void run(struct instance *instance, struct batch *batch, struct job *prev
     for (struct job *job = batch->first; job != NULL; job = job->next) {
         job->status = ST_OK;
         job->outputs = arena_array(job->arena, outputs, sizeof *job->outputs);
-        if (job->outputs == NULL) status = ST_NO_MEMORY; /* the lone run below says whose */
+        if (job->outputs == NULL) /* the lone run below finds whose */
+            status = err_set(&err, ST_NO_MEMORY, "no memory for outputs");
     }
     if (batch->first != NULL && status == ST_OK) status = start(instance, batch, &err);
     deliver(instance, previous);

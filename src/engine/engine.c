@@ -53,6 +53,8 @@ static enum status open_text(struct engine_model *model, const struct engine_con
         if (config->tokenizer != NULL)
             return err_set(err, ST_INVALID, "--tokenizer does not fit the model: %s", reason.text);
         model->served.note = arena_copy(&model->arena, view_of(reason.text));
+        if (model->served.note == NULL)
+            return err_set(err, ST_NO_MEMORY, "no memory for model %s", own->name);
         return ST_OK; /* a tokenizer.json lies there but the model takes other tensors */
     }
     enum status status = tokenizer_load(path, &model->text.tokenizer, err);
@@ -132,6 +134,8 @@ static enum status open_model(struct engine_model *model, struct err *err) {
     model->max_rows = model->is_batched ? (uint32_t)config->max_batch : 1;
     show(&model->served.shown, own->signature, model);
     model->served.trace_model = tracer_model(engine->tracer, own->name);
+    if (model->served.trace_model == TRACE_MODEL_MAX)
+        return err_set(err, ST_NO_MEMORY, "model %s: no memory for its trace", own->name);
     return open_batcher(model, err);
 }
 
@@ -202,6 +206,33 @@ static enum status attach_config(struct engine *engine, struct err *err) {
     return status;
 }
 
+static void wait_until_idle(struct engine *engine) {
+    engine_flush(engine);
+    while (counter_get(&engine->outstanding) > 0) {
+        const uint32_t key = parker_prepare(&engine->idle);
+        if (counter_get(&engine->outstanding) > 0) parker_wait(&engine->idle, key, UINT64_MAX);
+        else parker_cancel(&engine->idle);
+    }
+}
+
+static void close_engine(struct engine *engine, void (*end_trace)(struct tracer *tracer)) {
+    wait_until_idle(engine); /* workers push to batchers and the other way round: empty both first */
+    for (size_t i = 0; i < engine->model_count; i++) batcher_free(engine->models[i].batcher);
+    pool_free(engine->pool);
+    for (size_t i = 0; i < engine->model_count; i++) {
+        tokenizer_free(engine->models[i].text.tokenizer);
+        model_free(engine->models[i].served.model);
+        arena_done(&engine->models[i].arena);
+    }
+    free(engine->models);
+    end_trace(engine->tracer);
+    free(engine);
+}
+
+void engine_free(struct engine *engine) {
+    if (engine != NULL) close_engine(engine, tracer_free);
+}
+
 enum status engine_create(const struct engine_config *config, struct engine **out, struct err *err) {
     struct engine *engine = aligned_alloc(64, (sizeof *engine + 63) / 64 * 64);
     if (engine == NULL) return err_set(err, ST_NO_MEMORY, "no memory for the engine");
@@ -227,35 +258,11 @@ enum status engine_create(const struct engine_config *config, struct engine **ou
     if (status == ST_OK) status = open_models(engine, err);
     if (status == ST_OK) status = attach_config(engine, err);
     if (status != ST_OK) {
-        engine_free(engine);
+        close_engine(engine, tracer_discard); /* the next try may use the same directory */
         return status;
     }
     *out = engine;
     return ST_OK;
-}
-
-static void wait_until_idle(struct engine *engine) {
-    engine_flush(engine);
-    while (counter_get(&engine->outstanding) > 0) {
-        const uint32_t key = parker_prepare(&engine->idle);
-        if (counter_get(&engine->outstanding) > 0) parker_wait(&engine->idle, key, UINT64_MAX);
-        else parker_cancel(&engine->idle);
-    }
-}
-
-void engine_free(struct engine *engine) {
-    if (engine == NULL) return;
-    wait_until_idle(engine); /* workers push to batchers and the other way round: empty both first */
-    for (size_t i = 0; i < engine->model_count; i++) batcher_free(engine->models[i].batcher);
-    pool_free(engine->pool);
-    for (size_t i = 0; i < engine->model_count; i++) {
-        tokenizer_free(engine->models[i].text.tokenizer);
-        model_free(engine->models[i].served.model);
-        arena_done(&engine->models[i].arena);
-    }
-    free(engine->models);
-    tracer_free(engine->tracer);
-    free(engine);
 }
 
 void engine_drain(struct engine *engine) {

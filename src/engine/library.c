@@ -64,8 +64,9 @@ static enum status open_engine(struct telltale *engine, const char *const *optio
         OPTIONS_RUN)
         return ST_INVALID;
     const enum status status = engine_create(&engine->config, &engine->engine, err);
-    if (status == ST_OK) engine->ring = tracer_ring(engine_tracer(engine->engine));
-    return status;
+    if (status != ST_OK) return status;
+    engine->ring = tracer_ring(engine_tracer(engine->engine));
+    return engine->ring != NULL ? ST_OK : err_set(err, ST_NO_MEMORY, "out of memory");
 }
 
 int telltale_open(const char *const *options, struct telltale **out, char *error,

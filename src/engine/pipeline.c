@@ -207,7 +207,10 @@ static void finish(struct request *request, uint64_t *out_now_ns) {
                              model->served.model->name,
                              (long long)(logits->rank == 2 ? logits->shape[1] : -1),
                              model->text.labels.count);
-        else status = text_model_label(&model->text, logits, &request->arena, &label, &score);
+        else {
+            status = text_model_label(&model->text, logits, &request->arena, &label, &score);
+            if (status != ST_OK) (void)err_set(&request->err, status, "no memory for the labels");
+        }
     }
     if (status == ST_OK) status = select_outputs(request, &label, &score);
     if (out_now_ns != NULL) request->trace.at[AT_POSTPROCESS_END] = *out_now_ns = mono_ns();

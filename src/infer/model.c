@@ -95,27 +95,29 @@ enum status model_create(const char *path, const char *name, const char *version
     return ST_OK;
 }
 
-/* The name and version that DIR/name/1/model.onnx says; false for any other layout. */
+/* The name and version that DIR/name/1/model.onnx says; both stay NULL for any other layout.
+ * False when memory is out. */
 static bool layout_read(const char *path, char **out_name, char **out_version) {
     unsigned long long number = 0;
-    bool is_layout = false;
     char *version_path = path_parent(path);
     char *name_path = version_path ? path_parent(version_path) : NULL;
-    if (name_path && strcmp(path_last(path), "model.onnx") == 0 &&
+    bool has_memory = name_path != NULL;
+    if (has_memory && strcmp(path_last(path), "model.onnx") == 0 &&
         version_parse(path_last(version_path), &number)) {
         /* "1/model.onnx": the name is that of the working directory. */
         char *real = realpath(name_path, NULL);
+        has_memory = real || errno != ENOMEM;
         const char *name = real ? path_last(real) : "";
         if (*name) {
             *out_name = strdup(name);
             *out_version = strdup(path_last(version_path));
-            is_layout = *out_name && *out_version;
+            has_memory = *out_name && *out_version;
         }
         free(real);
     }
     free(name_path);
     free(version_path);
-    return is_layout;
+    return has_memory;
 }
 
 static char *file_stem(const char *path) {
@@ -137,16 +139,15 @@ enum status model_from_file(const char *path, const char *name_or_null, struct m
                        path);
     }
     char *name = NULL, *version = NULL;
-    const bool is_layout = layout_read(path, &name, &version);
-    if (!is_layout) {
-        free(name);
-        free(version);
-        version = NULL;
+    bool has_memory = layout_read(path, &name, &version);
+    const bool is_layout = name != NULL;
+    if (has_memory && !is_layout) {
         name = file_stem(path);
+        has_memory = name != NULL;
     }
     const char *final_name = name_or_null ? name_or_null : name;
     const enum status status =
-        final_name ? model_create(path, final_name, is_layout ? version : "1", is_layout, out, err)
+        has_memory ? model_create(path, final_name, is_layout ? version : "1", is_layout, out, err)
                    : err_set(err, ST_NO_MEMORY, "out of memory for model %s", path);
     free(name);
     free(version);

@@ -28,7 +28,7 @@
     X(INSTANCE_FREE,    INSTANCE_WAIT)    /* an instance became free (= ENQUEUED if one was) */ \
     X(BATCH_READY,      BATCH_HOLD)       /* the policy's condition to dispatch became true */  \
     X(TAKEN,            DISPATCH)         /* the instance thread has taken the batch */         \
-    X(INLINE_START,     DISPATCH)         /* --preprocess inline only: its turn came, */        \
+    X(INLINE_START,     PREPROCESS_WAIT)  /* --preprocess inline only: its turn came, */        \
     X(INLINE_END,       PREPROCESS)       /* its own tokenizing ended; its neighbours' is */    \
     X(INPUTS_START,     PREPROCESS_WAIT)  /* preprocess_wait: they share the thread */          \
     X(INPUTS_READY,     INPUT_COPY)                                                             \
@@ -115,6 +115,9 @@ MUST_CHECK enum status tracer_create(const struct tracer_config *config, struct 
                                      struct err *err);
 /* Drains, writes, joins; the threads that write records must have stopped. NULL allowed. */
 void tracer_free(struct tracer *tracer);
+/* Instead of tracer_free where the run never came to be (its start failed): takes the files that
+ * tracer_create made away again, so that the directory can be used. NULL allowed. */
+void tracer_discard(struct tracer *tracer);
 /* Registers a model; the index goes into the records. name is copied; the same name gives the
  * same index. TRACE_MODEL_MAX: no memory; records with it are counted as dropped. Any thread. */
 uint16_t tracer_model(struct tracer *tracer, const char *name);

@@ -77,6 +77,12 @@ void trace_dir_close(struct trace_dir *dir) {
     *dir = (struct trace_dir){.fd = -1, .requests.fd = -1, .batches.fd = -1};
 }
 
+void trace_dir_discard(struct trace_dir *dir) {
+    unlinkat(dir->fd, dir->requests.name, 0);
+    unlinkat(dir->fd, dir->batches.name, 0);
+    trace_dir_close(dir);
+}
+
 /* Bytes written; less than size: errno says why. */
 static size_t write_all(int fd, const char *data, size_t size) {
     size_t done = 0;

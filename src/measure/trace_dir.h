@@ -29,6 +29,8 @@ MUST_CHECK enum status trace_dir_open(struct trace_dir *dir, const char *path, u
                                       struct err *err);
 /* Closes without flushing. */
 void trace_dir_close(struct trace_dir *dir);
+/* Closes and removes the two files (a directory that was made stays). */
+void trace_dir_discard(struct trace_dir *dir);
 /* After a line was appended to file->pending: counts it; writes when enough has come together. */
 void trace_dir_line(struct trace_dir *dir, struct trace_file *file);
 /* Writes what is pending of both. */

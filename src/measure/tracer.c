@@ -17,7 +17,7 @@ enum { TRACER_EVERY_BATCH_MAX = 1000 };
 enum { RING_RECORDS = 16384, RING_RECORDS_MAX = 1 << 20 };
 static const uint64_t default_window_ns = 1000ull * 1000 * 1000;
 
-static void destroy(struct tracer *tracer) {
+static void destroy(struct tracer *tracer, void (*end_dir)(struct trace_dir *dir)) {
     for (struct trace_ring *ring = tracer->rings; ring != NULL;) {
         struct trace_ring *next = ring->next;
         spsc_free(ring->requests);
@@ -34,7 +34,7 @@ static void destroy(struct tracer *tracer) {
     free(tracer->models);
     free(tracer->model_json);
     trace_sample_free(tracer->sample);
-    if (tracer->has_dir) trace_dir_close(&tracer->dir);
+    if (tracer->has_dir) end_dir(&tracer->dir);
     pthread_cond_destroy(&tracer->synced);
     pthread_mutex_destroy(&tracer->lock);
     free(tracer);
@@ -63,7 +63,7 @@ static struct tracer *allocate(const struct tracer_config *config) {
     tracer->models = calloc(TRACE_MODEL_MAX, sizeof *tracer->models);
     tracer->model_json = calloc(TRACE_MODEL_MAX, sizeof *tracer->model_json);
     if (tracer->models == NULL || tracer->model_json == NULL) {
-        destroy(tracer);
+        destroy(tracer, trace_dir_close);
         return NULL;
     }
     return tracer;
@@ -95,14 +95,14 @@ enum status tracer_create(const struct tracer_config *config, struct tracer **ou
     if (config->directory != NULL && !config->is_off) {
         const enum status status = open_directory(tracer, config->directory, err);
         if (status != ST_OK) {
-            destroy(tracer);
+            destroy(tracer, trace_dir_discard);
             return status;
         }
     }
     if (!config->is_off) {
         const int error = pthread_create(&tracer->thread, NULL, tracer_writer_main, tracer);
         if (error != 0) {
-            destroy(tracer);
+            destroy(tracer, trace_dir_discard);
             return err_set(err, ST_NO_MEMORY, "starting the trace's writer thread: %s",
                            strerror(error));
         }
@@ -136,16 +136,25 @@ static void write_summary(struct tracer *tracer) {
     buf_done(&text);
 }
 
+static void stop_writer(struct tracer *tracer) {
+    if (!tracer->has_thread) return;
+    /* R1: publishes every record the stopped threads wrote; pairs with A1 in the writer. */
+    atomic_store_explicit(&tracer->is_stopping, true, memory_order_release);
+    parker_wake(&tracer->parker, 1);
+    pthread_join(tracer->thread, NULL);
+}
+
 void tracer_free(struct tracer *tracer) {
     if (tracer == NULL) return;
-    if (tracer->has_thread) {
-        /* R1: publishes every record the stopped threads wrote; pairs with A1 in the writer. */
-        atomic_store_explicit(&tracer->is_stopping, true, memory_order_release);
-        parker_wake(&tracer->parker, 1);
-        pthread_join(tracer->thread, NULL);
-    }
+    stop_writer(tracer);
     if (tracer->has_dir) write_summary(tracer);
-    destroy(tracer);
+    destroy(tracer, trace_dir_close);
+}
+
+void tracer_discard(struct tracer *tracer) {
+    if (tracer == NULL) return;
+    stop_writer(tracer);
+    destroy(tracer, trace_dir_discard);
 }
 
 /* Under the lock. */
