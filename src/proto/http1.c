@@ -226,8 +226,8 @@ static enum http_event append_body(struct http_parser *parser, struct view data)
     return HTTP_NEED_MORE;
 }
 
-static enum http_event feed_chunked(struct http_parser *parser, const char *bytes, size_t size,
-                                    size_t *out_used) {
+static enum http_event feed_chunks(struct http_parser *parser, const char *bytes, size_t size,
+                                   size_t *out_used) {
     size_t at = 0;
     for (;;) {
         size_t used = 0;
@@ -250,6 +250,17 @@ static enum http_event feed_chunked(struct http_parser *parser, const char *byte
             break;
         }
     }
+}
+
+/* A chunk that cannot fit is refused when its size is known: a client that announces more than
+ * it ever sends would otherwise be waited for. */
+static enum http_event feed_chunked(struct http_parser *parser, const char *bytes, size_t size,
+                                    size_t *out_used) {
+    const enum http_event event = feed_chunks(parser, bytes, size, out_used);
+    if (event == HTTP_NEED_MORE &&
+        parser->chunked.left > parser->limits.max_body_bytes - parser->body_size)
+        return fail_too_large(parser);
+    return event;
 }
 
 char *http_parser_body_room(struct http_parser *parser, size_t *out_room) {
