@@ -35,6 +35,9 @@ MUST_CHECK enum status listener_create(struct loop *loop, const char *host, uint
                                        void (*on_accept)(void *ctx, struct conn *conn), void *ctx,
                                        struct listener **out, struct err *err);
 uint16_t listener_port(const struct listener *listener);
+/* Accepts what the kernel has connected already, on_accept for each: before listener_close, which
+ * resets whoever still waits to be accepted. */
+void listener_accept_waiting(struct listener *listener);
 void listener_close(struct listener *listener);
 
 /* on_connected, later on the loop, gets ST_OK or the failure and a sentence; after a failure call

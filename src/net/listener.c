@@ -5,7 +5,10 @@
 #include "net/address.h"
 #include "net/conn_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum { BACKLOG = 4096 }; /* the kernel takes net.core.somaxconn where that is less */
 
@@ -57,6 +60,28 @@ static void accept_one(struct listener *listener) {
     }
     (void)uv_tcp_nodelay(&conn->tcp, 1);
     listener->on_accept(listener->ctx, conn);
+}
+
+void listener_accept_waiting(struct listener *listener) {
+    uv_os_fd_t fd = -1;
+    if (listener->is_closing || uv_fileno((const uv_handle_t *)&listener->tcp, &fd) != 0)
+        return;
+    for (int i = 0; i < BACKLOG; i++) { /* no more than can have waited: new ones keep coming */
+        const int accepted = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (accepted < 0 && (errno == ECONNABORTED || errno == EINTR))
+            continue; /* that one is gone already */
+        if (accepted < 0)
+            return;
+        struct conn *conn = conn_new(listener->loop);
+        if (!conn || uv_tcp_open(&conn->tcp, accepted) != 0) {
+            (void)close(accepted);
+            if (conn)
+                conn_close(conn);
+            return;
+        }
+        (void)uv_tcp_nodelay(&conn->tcp, 1);
+        listener->on_accept(listener->ctx, conn);
+    }
 }
 
 static void on_connection(uv_stream_t *server, int status) {

@@ -42,6 +42,8 @@ static void close_idle(struct server *server, uint64_t now_ns) {
 
 static void stop_listening(struct server *server) {
     server->has_stopped_listening = true;
+    listener_accept_waiting(server->http);
+    listener_accept_waiting(server->metrics);
     listener_close(server->http);
     listener_close(server->metrics);
     server->http = NULL;

@@ -183,6 +183,35 @@ static void echoes_large_bodies_both_ways(void **state) {
     loop_free(world.loop);
 }
 
+static void accepts_what_waits_before_it_closes(void **state) {
+    (void)state;
+    enum { COUNT = 5 };
+    struct world world = {0};
+    world_open(&world, "127.0.0.1");
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(listener_port(world.listener)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int clients[COUNT];
+    for (int i = 0; i < COUNT; i++) { /* the kernel completes these without us */
+        clients[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(clients[i], (struct sockaddr *)&address, sizeof address), 0);
+        assert_int_equal(send(clients[i], "request", 7, 0), 7);
+    }
+    listener_accept_waiting(world.listener);
+    assert_int_equal(world.accepted, COUNT);
+    listener_close(world.listener);
+    world.listener = NULL;
+    world.clients_left = 1; /* the listener is not to be closed again */
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(shutdown(clients[i], SHUT_WR), 0);
+    loop_run(world.loop);
+    for (int i = 0; i < COUNT; i++) {
+        char echo[8];
+        assert_int_equal(recv(clients[i], echo, sizeof echo, MSG_WAITALL), 7);
+        (void)close(clients[i]);
+    }
+    loop_free(world.loop);
+}
+
 static void send_small(struct peer *peer) {
     peer->expected = 6;
     assert_true(conn_write(peer->conn, view_of("head"), view_of("")));
@@ -513,6 +542,7 @@ int main(void) {
         cmocka_unit_test(says_why_it_cannot_connect),
         cmocka_unit_test(a_connection_may_be_closed_before_it_is_there),
         cmocka_unit_test(names_the_remedy_for_a_port_in_use),
+        cmocka_unit_test(accepts_what_waits_before_it_closes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
