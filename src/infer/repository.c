@@ -159,6 +159,11 @@ enum status repository_scan(const char *directory, struct model ***out_models,
                             size_t *out_count, struct err *err) {
     struct names names = {0};
     enum status status = names_list(directory, &names, err);
+    if (status == ST_OK && names.count == 0) {
+        status = err_set(err, ST_INVALID,
+                         "model repository %s holds no models: want NAME/VERSION/model.onnx in it",
+                         directory);
+    }
     size_t count = 0;
     struct model **models = NULL;
     if (status == ST_OK) {

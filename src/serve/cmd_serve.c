@@ -5,13 +5,17 @@
 #include "serve/cmd_serve.h"
 
 #include "base/options.h"
+#include "serve/routes.h"
 #include "serve/server.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const struct option_spec OPTIONS[] = {
     ENGINE_OPTIONS(struct serve_config, engine),
@@ -65,23 +69,34 @@ static const struct command_spec COMMAND = {
     .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
 };
 
-/* Written beside and renamed, so that a reader never sees half of it. */
+static bool write_ports(const char *path, unsigned http, unsigned metrics) {
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return false;
+    const bool is_written = fprintf(file, "http %u\nmetrics %u\n", http, metrics) > 0;
+    return fclose(file) == 0 && is_written;
+}
+
+/* By way of a second file, so that a reader finds both lines or none. Not where something else
+ * than a file is there: renaming would put a file in the place of a device or a pipe. */
 static enum status write_port_file(const char *path, unsigned http, unsigned metrics,
                                    struct err *err) {
+    struct stat info;
+    const bool is_special = stat(path, &info) == 0 && !S_ISREG(info.st_mode);
     struct buf name;
     buf_init(&name);
     buf_text(&name, path);
-    buf_append(&name, ".tmp", 5);
-    enum status status = ST_OK;
-    FILE *file = name.failed ? NULL : fopen(name.data, "we");
-    if (!file) {
-        status = err_set(err, ST_IO, "--port-file %s: %s", path, strerror(errno));
-        goto out;
+    buf_append(&name, is_special ? "" : ".tmp", is_special ? 1 : 5);
+    if (name.failed) {
+        buf_done(&name);
+        return err_set(err, ST_NO_MEMORY, "no memory for --port-file");
     }
-    const bool is_written = fprintf(file, "http %u\nmetrics %u\n", http, metrics) > 0;
-    if (fclose(file) != 0 || !is_written || rename(name.data, path) != 0)
+    enum status status = ST_OK;
+    if (!write_ports(name.data, http, metrics) || (!is_special && rename(name.data, path) != 0)) {
         status = err_set(err, ST_IO, "--port-file %s: %s", path, strerror(errno));
-out:
+        if (!is_special)
+            (void)unlink(name.data);
+    }
     buf_done(&name);
     return status;
 }
@@ -136,6 +151,8 @@ static int run(const struct serve_config *config) {
     struct err err = {.text = ""};
     struct engine *engine = NULL;
     raise_descriptor_limit(config->max_connections);
+    /* A trace that meets ulimit -f is a failed write, not the end of the server. */
+    (void)signal(SIGXFSZ, SIG_IGN);
     enum status status = engine_create(&config->engine, &engine, &err);
     if (status == ST_OK) {
         struct server server;
@@ -155,10 +172,34 @@ static int run(const struct serve_config *config) {
     return 1;
 }
 
+/* What the table cannot check; the sentence is for standard error. */
+static enum status check_config(const struct serve_config *config, struct err *err) {
+    const struct engine_config *engine = &config->engine;
+    if (!engine->model && !engine->model_repository && !engine->simulate)
+        return err_set(err, ST_INVALID, "nothing to serve: give --model FILE.onnx, "
+                                        "--model-repository DIR or --simulate SPEC");
+    if (config->http_port && config->http_port == config->metrics_port)
+        return err_set(err, ST_INVALID, "--http-port and --metrics-port are both %" PRIu64
+                       ": give two ports; /metrics answers at the HTTP port too",
+                       config->http_port);
+    const char *name = engine->model_name;
+    if (!name)
+        return ST_OK;
+    const size_t size = strlen(name);
+    if (size == 0 || size >= ROUTE_NAME_MAX)
+        return err_set(err, ST_INVALID, "--model-name: a name of %zu bytes cannot be asked for in "
+                       "a path: 1 to %d bytes", size, ROUTE_NAME_MAX - 1);
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return err_set(err, ST_INVALID, "--model-name: byte %zu is a control character", i);
+    return ST_OK;
+}
+
 int cmd_serve(int argc, char **argv) {
     struct serve_config config = {.host = NULL};
     const char **positional = NULL;
     size_t count = 0;
+    struct err err = {.text = ""};
     int code = 2;
     switch (options_parse(&COMMAND, argc, argv, &config, &positional, &count)) {
     case OPTIONS_HELP_SHOWN:
@@ -170,10 +211,8 @@ int cmd_serve(int argc, char **argv) {
         if (count) {
             (void)fprintf(stderr, "telltale serve: unexpected argument \"%s\"; the model is given "
                           "with --model\n", positional[0]);
-        } else if (!config.engine.model && !config.engine.model_repository &&
-                   !config.engine.simulate) {
-            (void)fprintf(stderr, "telltale serve: nothing to serve: give --model FILE.onnx, "
-                          "--model-repository DIR or --simulate SPEC\n");
+        } else if (check_config(&config, &err) != ST_OK) {
+            (void)fprintf(stderr, "telltale serve: %s\n", err.text);
         } else {
             log_set_level((enum log_level)config.log_level);
             code = run(&config);

@@ -94,6 +94,9 @@ enum status metrics_write(struct server *server, const struct served_model *serv
     one(&server->body, "telltale_trace_dropped_total", "counter",
         "Trace records lost because a ring was full.",
         tracer_dropped(engine_tracer(server->engine)));
+    one(&server->body, "telltale_trace_stopped", "gauge",
+        "1 when the trace can no longer be written: a full disk, or the limit of its size.",
+        tracer_write_status(engine_tracer(server->engine), NULL) != ST_OK);
     one(&server->body, "telltale_draining", "gauge", "1 after the signal to stop.",
         server->is_draining);
     write_process(server);

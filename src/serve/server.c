@@ -65,8 +65,20 @@ static uint64_t sweep_interval_ns(const struct serve_config *config) {
     return shortest_ns / 8 < 5000000 ? 5000000 : shortest_ns / 8;
 }
 
+/* Serving goes on without the trace, which nobody would notice before reading it. */
+static void look_at_trace(struct server *server) {
+    struct err err;
+    if (server->has_told_trace_end ||
+        tracer_write_status(engine_tracer(server->engine), &err) == ST_OK)
+        return;
+    server->has_told_trace_end = true;
+    log_line(LOG_ERROR, "%s; requests are served on: free space there and restart to trace again",
+             err.text);
+}
+
 static void on_sweep(void *ctx) {
     struct server *server = ctx;
+    look_at_trace(server);
     const uint64_t now_ns = mono_ns();
     struct http_conn *next = NULL;
     for (struct http_conn *hc = server->connections; hc; hc = next) {
@@ -119,6 +131,7 @@ enum status server_init(struct server *server, const struct serve_config *config
 void server_run(struct server *server) {
     loop_timer_set(server->sweep_timer, mono_ns() + sweep_interval_ns(server->config));
     loop_run(server->loop);
+    look_at_trace(server);
 }
 
 static void close_handles(struct server *server) {

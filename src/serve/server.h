@@ -73,6 +73,7 @@ struct server {
 
     bool is_draining;        /* a signal came: ready is false, answers say Connection: close */
     bool has_stopped_listening;
+    bool has_told_trace_end; /* writing the trace failed and the log says so */
     bool is_finished;        /* nothing is left: the loop was told to stop */
 };
 

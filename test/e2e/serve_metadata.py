@@ -1,5 +1,9 @@
 """What the server says about itself: health, metadata, configuration, methods, paths."""
 import os
+import select
+import stat
+import subprocess
+import tempfile
 
 from _harness import BINARY, INFER, ROW, SPAM, Server, case, check, equal, json_infer, main, \
     need_spam, run_program
@@ -119,6 +123,45 @@ def a_port_in_use_gives_one_clear_line_and_exit_code_1():
         equal(result.returncode, 1, "exit code")
         check(str(server.port) in result.stderr, result.stderr)
         equal(len(result.stderr.strip().splitlines()), 1, f"lines of {result.stderr!r}")
+
+
+@case
+def a_port_file_that_is_a_pipe_is_written_into_and_stays_one():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "ports")
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        process = subprocess.Popen(
+            [BINARY, "serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0", "--metrics-port",
+             "0", "--port-file", path], stderr=subprocess.DEVNULL)
+        try:
+            ready = select.select([reader], [], [], 20)[0]
+            check(ready and os.read(reader, 100).startswith(b"http "), "nothing came by the pipe")
+            equal(os.listdir(directory), ["ports"], "files")
+            check(stat.S_ISFIFO(os.stat(path).st_mode), "the pipe was replaced")
+        finally:
+            process.terminate()
+            process.wait(20)
+            os.close(reader)
+        result = run_program("serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0",
+                             "--metrics-port", "0", "--port-file", directory)
+        check(result.returncode == 1 and "--port-file" in result.stderr, result.stderr)
+        check(not os.path.exists(directory + ".tmp"), "half a port file is left")
+
+
+@case
+def nothing_that_no_client_could_ask_for_is_served():
+    with tempfile.TemporaryDirectory() as directory:
+        result = run_program("serve", "--model-repository", directory, "--http-port", "0",
+                             "--metrics-port", "0")
+        check(result.returncode == 1 and "model.onnx" in result.stderr, result.stderr)
+    for options, word in ((("--model-name", ""), "--model-name"),
+                          (("--model-name", "x" * 256), "--model-name"),
+                          (("--model-name", "a\nb"), "--model-name"),
+                          (("--http-port", "7", "--metrics-port", "7"), "--metrics-port")):
+        result = run_program("serve", "--simulate", "a=1ms", *options)
+        equal(result.returncode, 2, f"{options}: exit code")
+        check(word in result.stderr, f"{options}: {result.stderr}")
 
 
 @case

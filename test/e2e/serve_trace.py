@@ -2,8 +2,10 @@
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
+import tempfile
 import threading
 
 from _harness import INFER, ROOT, ROW, SPAM, Server, Skip, case, check, equal, binary_infer, \
@@ -158,6 +160,29 @@ def metrics_agree_with_what_was_sent():
             locks = [name for name in metrics if name.startswith("telltale_lock_wait_seconds_count")]
             equal(bool(locks), queue == "mutex", f"lock histograms with queue={queue}")
             check(metrics["process_resident_memory_bytes"] > 1 << 20, "resident memory")
+
+
+@case
+def a_trace_that_cannot_be_written_is_told_once_and_requests_are_served_on():
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with tempfile.TemporaryDirectory() as directory:
+        server = Server("--trace", os.path.join(directory, "run"), "--trace-all", "--read-timeout",
+                        "1s")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40000, old[1]))  # as a full disk
+        try:
+            server.start()
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+            with server.client() as client:
+                for _ in range(300):
+                    client.request("POST", INFER, json_infer(ROW))
+            wait_until(lambda: "requests.jsonl" in server.log(), "a line in the log")
+            equal(server.metrics()["telltale_trace_stopped"], 1, "telltale_trace_stopped")
+            equal(server.post(json_infer(ROW)).status, 200, "a request after that")
+            server.stop()
+            equal(server.log().count("requests.jsonl"), 1, server.log())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+            server.kill()
 
 
 @case

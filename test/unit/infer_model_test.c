@@ -121,13 +121,13 @@ static void scan_names_every_directory_without_a_model(void **state) {
     assert_int_equal(count, 7);
 }
 
-static void an_empty_repository_has_no_models_and_a_missing_one_is_not_found(void **state) {
+static void an_empty_repository_and_a_missing_one_are_errors(void **state) {
     struct model **models = NULL;
     size_t count = 7;
     struct err err = {""};
-    assert_int_equal(repository_scan(*state, &models, &count, &err), ST_OK);
-    assert_int_equal(count, 0);
-    free(models);
+    assert_int_equal(repository_scan(*state, &models, &count, &err), ST_INVALID);
+    assert_non_null(strstr(err.text, "NAME/VERSION/model.onnx"));
+    assert_int_equal(count, 7);
     assert_int_equal(repository_scan(at(*state, "absent"), &models, &count, &err), ST_NOT_FOUND);
     assert_non_null(strstr(err.text, "absent"));
 }
@@ -203,7 +203,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(scan_names_every_directory_without_a_model, tree_make,
                                         tree_remove),
         cmocka_unit_test_setup_teardown(
-            an_empty_repository_has_no_models_and_a_missing_one_is_not_found, tree_make,
+            an_empty_repository_and_a_missing_one_are_errors, tree_make,
             tree_remove),
         cmocka_unit_test_setup_teardown(
             a_file_is_named_by_its_stem_or_by_the_layout_or_by_the_user, tree_make, tree_remove),
