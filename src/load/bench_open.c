@@ -40,7 +40,7 @@ MUST_CHECK static enum status read_metadata(struct bench *bench, struct view bod
     enum status status = model_metadata_parse(body, &bench->arena, &metadata, err);
     if (status != ST_OK) {
         err_prefix(err, "the server's model metadata");
-        return status;
+        return status == ST_INVALID ? ST_IO : status; /* the server's fault, no misuse */
     }
     struct bench_model *model = &bench->model;
     model->platform = kept(&bench->arena, metadata.platform);

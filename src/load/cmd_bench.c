@@ -26,6 +26,23 @@ static void raise_descriptor_limit(void) {
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Every client of a closed loop opens its connection at once. */
+MUST_CHECK static enum status check_descriptors(const struct bench_config *config,
+                                                struct err *err) {
+    enum { OTHERS = 24 }; /* files, the loop's own, the metrics connection */
+    struct rlimit limit;
+    uint64_t most = 0;
+    for (size_t i = 0; i < config->concurrency.count; i++)
+        if (config->concurrency.items[i] > most) most = config->concurrency.items[i];
+    if (config->url == NULL || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur >= most + OTHERS)
+        return ST_OK;
+    return err_set(err, ST_UNAVAILABLE,
+                   "--concurrency %llu needs %llu file descriptors, the limit is %llu: raise it "
+                   "(ulimit -n) or lower --concurrency", (unsigned long long)most,
+                   (unsigned long long)most + OTHERS, (unsigned long long)limit.rlim_cur);
+}
+
 static void show_progress(void *ctx, const struct step_progress *progress) {
     const struct bench *bench = ctx;
     fprintf(stderr, "\r\033[Kstep %u of %zu, %s, %.0f s: %llu answered, %llu failed, %llu in flight",
@@ -128,7 +145,8 @@ static int run(struct bench *bench) {
     struct buf intro;
     bool is_printed = true;
     bench->began_wall_ns = wall_ns();
-    enum status status = bench_open(bench, &err);
+    enum status status = check_descriptors(&bench->config, &err);
+    if (status == ST_OK) status = bench_open(bench, &err);
     if (status != ST_OK) {
         log_line(LOG_ERROR, "bench: %s", err.text);
         return status == ST_INVALID ? EXIT_MISUSED : EXIT_FAILED;

@@ -33,6 +33,12 @@ MUST_CHECK static enum status shape_tensor(const struct input_spec *spec, struct
     if (!tensor_elements(out->shape, out->rank, out_count))
         return err_set(err, ST_INVALID, "input %.*s: its shape is too large to fill",
                        VIEW_ARGS(spec->name));
+    /* There are 64 random inputs, and they are held as tensors and as bodies. */
+    const size_t most = (size_t)32 << 20;
+    if (*out_count > most / (dtype_size(spec->dtype) > 0 ? dtype_size(spec->dtype) : 1))
+        return err_set(err, ST_INVALID,
+                       "input %.*s: %zu elements are too many to make up (32 MiB at most): give real "
+                       "inputs with --input", VIEW_ARGS(spec->name), *out_count);
     out->size = *out_count * dtype_size(spec->dtype);
     out->data = arena_zalloc(arena, out->size);
     return out->data == NULL ? no_memory(err) : ST_OK;

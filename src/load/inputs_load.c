@@ -12,12 +12,14 @@ enum { INPUT_FILE_MAX = 1 << 30, INPUT_RANDOM_COUNT = 64, INPUT_MAX_DEPTH = 16 }
 
 MUST_CHECK static enum status read_file(const char *path, struct arena *arena, struct view *out,
                                         struct err *err) {
+    struct stat info; /* looked at first: opening a pipe would wait for its writer */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return err_set(err, ST_INVALID, "%s is not a file", path);
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return err_set(err, errno == ENOENT ? ST_NOT_FOUND : ST_IO, "cannot read %s: %s", path,
                        strerror(errno));
     enum status status = ST_OK;
-    struct stat info;
     if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
         status = err_set(err, ST_INVALID, "%s is not a file", path);
         goto out;

@@ -320,6 +320,46 @@ def a_server_that_dies_in_the_middle_is_an_error_and_not_a_storm():
 
 
 @case
+def an_interrupted_warm_up_and_a_hopeless_one_leave_nothing_behind():
+    with FakeServer(lambda number: OK) as server:
+        process = subprocess.Popen(
+            [BINARY, "bench", "--url", server.url, "--model-name", "m", "--concurrency", "4",
+             "--warmup", "1000000", "--input", "random"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: len(server.bodies) > 50, "some warm-up")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        equal((process.returncode, errors), (130, ""), "exit code and what is said")
+    with FakeServer(lambda number: (503, b'{"error":"busy"}', "")) as server:
+        result = run_program("bench", "--url", server.url, "--model-name", "m", "--concurrency", "4",
+                             "--input", "random")
+        equal(result.returncode, 1, "exit code")
+        check("Sanitizer" not in result.stderr, result.stderr)
+
+
+@case
+def more_clients_than_descriptors_are_refused_before_the_load():
+    with FakeServer(lambda number: OK) as server:
+        result = subprocess.run(
+            ["bash", "-c", 'ulimit -n 100; exec "$@"', "bash", BINARY, "bench", "--url", server.url,
+             "--model-name", "m", "--concurrency", "4,500"],
+            capture_output=True, text=True, timeout=30, check=False)
+        equal((result.returncode, len(server.bodies)), (1, 0), "exit code, requests")
+        check("ulimit -n" in result.stderr and "500" in result.stderr, result.stderr)
+
+
+@case
+def an_input_that_is_a_pipe_is_named_and_not_waited_for():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "pipe")
+        os.mkfifo(path)
+        for kind in ("text", "json"):
+            result = run_program("bench", "--simulate", "a=1ms,b=0ms", "--input", f"{kind}:{path}",
+                                 timeout=20)
+            check(result.returncode == 2 and "is not a file" in result.stderr, result.stderr)
+
+
+@case
 def misuse_is_exit_2_and_names_the_option():
     for options, word in (((), "--url"), (("--url", "http://x:1"), "--model-name"),
                           (("--url", "ftp://x", "--model-name", "m"), "http://"),
