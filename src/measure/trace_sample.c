@@ -51,7 +51,7 @@ struct trace_sample {
     struct window windows[2];
     unsigned now; /* index of the present window; the other is the one before */
     struct by_time *order;    /* scratch: the present window's requests, model by model */
-    uint32_t *model_begin;    /* scratch: model_count + 1 entries */
+    uint32_t *model_begin;    /* scratch: model_count + 2 entries, at least 3 */
     size_t model_capacity;
     uint64_t serial;          /* of requests without a batch */
     uint64_t random;          /* pivots only */
@@ -114,8 +114,10 @@ struct trace_sample *trace_sample_create(const struct trace_sample_config *confi
     sample->config = *config;
     if (config->all) return sample;
     sample->order = malloc(SAMPLE_WINDOW_MAX * sizeof *sample->order);
+    sample->model_capacity = 3;
+    sample->model_begin = malloc(sample->model_capacity * sizeof *sample->model_begin);
     if (!window_init(&sample->windows[0]) || !window_init(&sample->windows[1]) ||
-        sample->order == NULL) {
+        sample->order == NULL || sample->model_begin == NULL) {
         trace_sample_free(sample);
         return NULL;
     }
@@ -159,7 +161,8 @@ void trace_sample_batch(struct trace_sample *sample, const struct batch_record *
     if (++window->batch_count == SAMPLE_WINDOW_MAX) trace_sample_close(sample);
 }
 
-/* Sorts the window's requests by model into order; 0 models when there is no memory for it. */
+/* Sorts the window's requests by model into order; returns how many models. Where there is no
+ * memory to tell the models apart they count as one: a coarser choice, but no window is lost. */
 static size_t group_by_model(struct trace_sample *sample, const struct window *window) {
     size_t models = 0;
     for (size_t i = 0; i < window->request_count; i++) {
@@ -167,18 +170,26 @@ static size_t group_by_model(struct trace_sample *sample, const struct window *w
     }
     if (models + 2 > sample->model_capacity) {
         uint32_t *grown = realloc(sample->model_begin, (models + 2) * sizeof *grown);
-        if (grown == NULL) return 0;
-        sample->model_begin = grown;
-        sample->model_capacity = models + 2;
+        if (grown != NULL) {
+            sample->model_begin = grown;
+            sample->model_capacity = models + 2;
+        } else {
+            models = 1;
+        }
     }
+    const size_t last = models > 0 ? models - 1 : 0;
     /* begin[m + 1] is where the next request of model m goes; in the end, where m ends. */
     uint32_t *begin = sample->model_begin;
     memset(begin, 0, (models + 2) * sizeof *begin);
-    for (size_t i = 0; i < window->request_count; i++) begin[window->keys[i].model + 2]++;
+    for (size_t i = 0; i < window->request_count; i++) {
+        const size_t model = window->keys[i].model < last ? window->keys[i].model : last;
+        begin[model + 2]++;
+    }
     for (size_t m = 0; m < models; m++) begin[m + 2] += begin[m + 1];
     for (size_t i = 0; i < window->request_count; i++) {
         const struct key *key = &window->keys[i];
-        sample->order[begin[key->model + 1]++] =
+        const size_t model = key->model < last ? key->model : last;
+        sample->order[begin[model + 1]++] =
             (struct by_time){.total_ns = key->total_ns, .index = (uint32_t)i};
     }
     return models;
