@@ -40,6 +40,7 @@ static void learn(struct instance *instance) {
 /* Rows of the largest batch that this leader's should become. */
 static uint32_t rows_limit(const struct batcher *batcher, const struct bucket *leader) {
     if (!batcher->config.is_batched) return 1;
+    if (leader->first->inputs == NULL) return batcher->max_rows; /* inline: lengths not known yet */
     const uint32_t useful =
         policy_useful_rows(&batcher->config.policy, &batcher->policy, leader->longest);
     /* a request with more rows of its own still goes whole */
