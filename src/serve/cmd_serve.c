@@ -78,11 +78,12 @@ static bool write_ports(const char *path, unsigned http, unsigned metrics) {
 }
 
 /* By way of a second file, so that a reader finds both lines or none. Not where something else
- * than a file is there: renaming would put a file in the place of a device or a pipe. */
+ * than a file is there: renaming would put a file in the place of a device, a pipe or a link
+ * (/dev/stdout is one). */
 static enum status write_port_file(const char *path, unsigned http, unsigned metrics,
                                    struct err *err) {
     struct stat info;
-    const bool is_special = stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+    const bool is_special = lstat(path, &info) == 0 && !S_ISREG(info.st_mode);
     struct buf name;
     buf_init(&name);
     buf_text(&name, path);

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 from _harness import BINARY, INFER, ROW, SPAM, Server, case, check, equal, json_infer, main, \
-    need_spam, run_program
+    need_spam, run_program, wait_until
 
 
 @case
@@ -143,6 +143,18 @@ def a_port_file_that_is_a_pipe_is_written_into_and_stays_one():
             process.terminate()
             process.wait(20)
             os.close(reader)
+        link = os.path.join(directory, "link")
+        os.symlink("target", link)
+        process = subprocess.Popen(
+            [BINARY, "serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0", "--metrics-port",
+             "0", "--port-file", link], stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: process.poll() is not None or not os.path.islink(link) or
+                       os.path.exists(link), "the ports")
+            check(os.path.islink(link), "the link was replaced")
+        finally:
+            process.terminate()
+            process.wait(20)
         result = run_program("serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0",
                              "--metrics-port", "0", "--port-file", directory)
         check(result.returncode == 1 and "--port-file" in result.stderr, result.stderr)
