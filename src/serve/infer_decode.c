@@ -6,6 +6,16 @@
 #include "serve/infer_decode.h"
 
 #include "engine/engine.h"
+#include <strings.h>
+
+/* Two of them would be read differently by two programs, like two Content-Length. */
+static bool comes_twice(const struct http_message *message, const char *name) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < message->header_count; i++)
+        count += message->headers[i].name.size == strlen(name) &&
+                 strncasecmp(message->headers[i].name.data, name, strlen(name)) == 0;
+    return count > 1;
+}
 
 static enum status parse_json_size(const struct http_message *message, size_t *out_size,
                                    struct err *err) {
@@ -13,6 +23,8 @@ static enum status parse_json_size(const struct http_message *message, size_t *o
     *out_size = message->body.size;
     if (!text.data)
         return ST_OK;
+    if (comes_twice(message, "Inference-Header-Content-Length"))
+        return err_set(err, ST_INVALID, "Inference-Header-Content-Length comes twice");
     size_t size = 0;
     bool is_number = text.size > 0 && text.size <= 15;
     for (size_t i = 0; is_number && i < text.size; i++) {

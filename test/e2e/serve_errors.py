@@ -68,6 +68,9 @@ def binary_sizes_that_do_not_add_up_get_400():
                                       [("Inference-Header-Content-Length", length)])
             equal(response.status, 400, f"{len(data)} bytes, header {length}")
             response.error()
+        response = client.request("POST", INFER, body, [("Inference-Header-Content-Length", size)] * 2)
+        equal(response.status, 400, "the header twice")
+        check("twice" in response.error(), response.error())
         equal(client.request("POST", INFER, json_infer(ROW)).status, 200, "the next good request")
 
 
