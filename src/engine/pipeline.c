@@ -84,6 +84,9 @@ static void run_preprocess(struct pool_job *pool_job, unsigned worker) {
 
 static enum status submit_text(struct engine *engine, struct request *request) {
     struct engine_model *model = model_of(request);
+    if (request->input_count > 1)
+        return err_set(&request->err, ST_INVALID, "model %s takes TEXT alone or its tensors, not both",
+                       model->served.model->name);
     const enum status status = check_text(&request->inputs[0], model->served.model->name,
                                           model->max_rows, &request->job.rows, &request->err);
     if (status != ST_OK) return status;
@@ -136,6 +139,13 @@ static bool wants_label(const struct engine_model *model, const struct request *
     return false;
 }
 
+/* Does it bring a text? Its own tensors are taken too (ids from the client). */
+static bool has_text(const struct engine_model *model, const struct request *request) {
+    for (uint32_t i = 0; i < request->input_count; i++)
+        if (model->served.is_text && view_is(request->inputs[i].name, "TEXT")) return true;
+    return false;
+}
+
 enum status engine_submit(struct engine *engine, struct request *request) {
     struct engine_model *model = model_of(request);
     request->engine = engine;
@@ -151,9 +161,7 @@ enum status engine_submit(struct engine *engine, struct request *request) {
     if (status == ST_OK) {
         request->wants_label = model->served.has_labels && wants_label(model, request);
         counter_add(&engine->outstanding, 1);
-        const bool is_text = model->served.is_text && request->input_count == 1 &&
-                             view_is(request->inputs[0].name, "TEXT");
-        status = is_text ? submit_text(engine, request) : submit_tensors(request);
+        status = has_text(model, request) ? submit_text(engine, request) : submit_tensors(request);
         if (status != ST_OK) counter_add(&engine->outstanding, -1);
     }
     /* On success the request may be answered, even freed, by now. */

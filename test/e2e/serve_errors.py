@@ -193,6 +193,10 @@ def bytes_tensors_with_wrong_lengths_get_400():
             response = server.post(head + data,
                                    headers=[("Inference-Header-Content-Length", len(head))])
             equal((response.status, "TEXT" in response.error()), (400, True), response.body)
+        both = {"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [1], "data": ["a"]},
+                           {"name": "input_ids", "datatype": "INT64", "shape": [1, 1], "data": [5]}]}
+        response = server.post(json.dumps(both).encode())
+        equal((response.status, "not both" in response.error()), (400, True), response.body)
 
 
 if __name__ == "__main__":
