@@ -12,6 +12,7 @@ extern "C" {
 }
 #define SIMDJSON_EXCEPTIONS 0
 #include "proto/infer_data.hpp"
+#include "proto/json_parser.hpp"
 
 #include <charconv>
 #include <cstdarg>
@@ -20,19 +21,6 @@ using namespace infer;
 using simdjson::SUCCESS;
 
 namespace {
-
-// A parser needs about 14 bytes for each byte of the longest document it has seen.
-constexpr size_t KEEP_PARSER_BYTES = 4 * 1024 * 1024;
-thread_local simdjson::dom::parser this_thread_parser;
-
-// Gives a large parser's memory back when the document has been used.
-struct parser_lease {
-    simdjson::dom::parser &parser = this_thread_parser;
-    ~parser_lease() {
-        if (parser.capacity() > KEEP_PARSER_BYTES)
-            parser = simdjson::dom::parser();
-    }
-};
 
 struct reading {
     struct arena *arena;
@@ -77,7 +65,7 @@ enum status copy_text(const reading &r, std::string_view text, struct view *out)
     return ST_OK;
 }
 
-enum status parse_root(simdjson::dom::parser &parser, struct view body, size_t json_size,
+enum status parse_root(simdjson::dom::parser *parser, struct view body, size_t json_size,
                        struct err *err, object *out_root) {
     if (json_size > body.size)
         return err_set(err, ST_INVALID,
@@ -86,7 +74,8 @@ enum status parse_root(simdjson::dom::parser &parser, struct view body, size_t j
     if (json_size == 0)
         return err_set(err, ST_INVALID, "the body is empty, it must begin with a JSON object");
     element root;
-    const auto code = parser.parse(body.data, json_size, false).get(root);
+    const auto code = parser ? parser->parse(body.data, json_size, false).get(root)
+                             : simdjson::MEMALLOC;
     if (code == simdjson::MEMALLOC)
         return err_set(err, ST_NO_MEMORY, "no memory to parse %zu bytes of JSON", json_size);
     if (code == simdjson::CAPACITY)
