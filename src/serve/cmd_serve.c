@@ -60,7 +60,7 @@ static const struct command_spec COMMAND = {
     .summary = "Serves models over HTTP with the Open Inference Protocol v2, batches requests, and "
                "records where each one spent its time.",
     .epilog = "Examples:\n"
-              "  telltale serve --model examples/spam/1/model.onnx\n"
+              "  telltale serve --model examples/spam/spam_int8.onnx\n"
               "  telltale serve --simulate 'a=4ms,b=0.05ms' --max-batch 32 --trace run1\n"
               "\n"
               "SIGTERM or SIGINT stops without losing an answer, a second one at once.\n"
