@@ -79,6 +79,42 @@ def a_start_without_memory_says_so():
     return sweep(["--simulate", "a=1ms,b=0.01ms", "--workers", "2"], 30)
 
 
+def ask(server):
+    """Status of a request on a connection of its own; None where that was closed."""
+    try:
+        response = server.post(json_infer(ROW))
+    except (EOFError, ConnectionError):
+        return None
+    if response.status != 200:
+        response.error()
+    return response.status
+
+
+@case
+def a_request_without_memory_fails_alone():
+    with tempfile.TemporaryDirectory(prefix="telltale-e2e-") as directory:
+        library = failing_malloc(directory)
+        options = ["--simulate", "a=0.1ms,b=0.01ms", "--workers", "2"]
+        after = 0
+        while not start_once(directory, library, after, False, options):
+            after += 1
+            check(after < MOST, "no end of allocations")
+        usual, failed = dict(os.environ), []
+        for one in range(after, after + 40):
+            os.environ.update(environment(library, one, True))
+            try:
+                with Server("--workers", "2", simulate="a=0.1ms,b=0.01ms") as server:
+                    seen = [ask(server) for _ in range(4)]
+                    check(all(status in (200, 503, None) for status in seen), f"{one}: {seen}")
+                    check(sum(status != 200 for status in seen) <= 1, f"{one}: {seen}")
+                    failed += [status for status in seen if status != 200]
+            finally:
+                os.environ.clear()
+                os.environ.update(usual)
+        check(len(failed) >= 8, f"only {failed} failed")
+        return f"{failed.count(503)} times 503, {failed.count(None)} times closed"
+
+
 @case
 def a_benchmark_without_memory_says_so():
     with tempfile.TemporaryDirectory(prefix="telltale-e2e-") as directory:
