@@ -15,6 +15,7 @@ struct batch {
     uint32_t jobs, rows; /* rows 0: the model is not batched */
     uint32_t length;     /* longest on the padded axis */
     uint32_t waiting;    /* left in the queue when it was taken */
+    uint32_t limit;      /* rows that it could have had */
     enum reason reason;
     bool failed;
     uint64_t id;

@@ -74,10 +74,11 @@ static bool take(struct instance *instance, struct bucket *leader,
                  const struct policy_decision *decision, uint64_t now_ns, struct batch *out) {
     struct batcher *batcher = instance->batcher;
     struct job *dropped = NULL;
+    const uint32_t limit = rows_limit(batcher, leader);
     *out = (struct batch){
-        .reason = decision->reason, .free_ns = instance->free_ns, .ready_ns = decision->ready_ns};
-    out->first = buckets_take(&batcher->buckets, leader, &batcher->policy,
-                              rows_limit(batcher, leader), now_ns, &dropped);
+        .limit = limit, .reason = decision->reason, .free_ns = instance->free_ns, .ready_ns = decision->ready_ns};
+    out->first =
+        buckets_take(&batcher->buckets, leader, &batcher->policy, limit, now_ns, &dropped);
     finish_early(batcher, dropped);
     for (const struct job *job = out->first; job != NULL; job = job->next) {
         out->jobs++;

@@ -161,7 +161,7 @@ static void record(const struct instance *instance, const struct batch *batch) {
         .run_delay_ns = batch->run_delay_ns,
         .requests = batch->jobs,
         .rows = batch->rows,
-        .max_batch = batcher->max_rows,
+        .max_batch = batch->limit,
         .waiting = batch->waiting,
         .model = batcher->config.trace_model,
         .instance = (uint8_t)instance->index,
@@ -191,7 +191,7 @@ static void run_alone(struct instance *instance, struct batch *batch, enum statu
         struct job *following = job->next;
         job->next = NULL;
         struct batch alone = {.first = job, .jobs = 1, .rows = job->rows, .length = job->length,
-                              .reason = REASON_ALONE, .free_ns = batch->executed_ns,
+                              .limit = 1, .reason = REASON_ALONE, .free_ns = batch->executed_ns,
                               .ready_ns = batch->executed_ns, .taken_ns = mono_ns(),
                               .id = (uint64_t)counter_add(instance->batcher->config.batch_ids, 1)};
         job->status = job->outputs == NULL ? err_set(&job->err, ST_NO_MEMORY, "no memory for outputs")
