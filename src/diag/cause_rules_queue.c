@@ -141,8 +141,10 @@ bool cause_holds_busy(const struct evidence *evidence, struct finding *finding) 
         return finding_unless(finding, "the instances are not busy, or the batches are full");
     finding_advise(finding,
                    "capacity is not what is missing: batches have room. What is waited for is the "
-                   "batch in front; a faster model, or --policy adaptive so that those who come "
-                   "together run together, shortens it");
+                   "batch in front; a faster model%s shortens it",
+                   strcmp(evidence->run->config.policy, "adaptive") == 0
+                       ? ""
+                       : ", or --policy adaptive so that those who come together run together,");
     return true;
 }
 

@@ -178,6 +178,8 @@ double cause_part_batch_size(const struct evidence *evidence, const struct run_r
 }
 
 bool cause_holds_batch_size(const struct evidence *evidence, struct finding *finding) {
+    if (evidence->is_timer)
+        return finding_unless(finding, "the timer gathers the batches: see how long it holds them");
     finding_figure(finding, "batch_slow", "requests in the batch, slow", "",
                    evidence->slow.batch_size);
     finding_figure(finding, "batch_middle", "middle", "", evidence->middle.batch_size);

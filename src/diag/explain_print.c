@@ -292,8 +292,8 @@ static void print_batches(const struct evidence *evidence, struct buf *out) {
     else if (fit->is_known)
         buf_printf(
             out,
-            "\n         execution = %.3f ms + %.3f us a%s (R2 %.2f, spread %.3f ms, %llu batches)",
-            MS(fit->a_ns), fit->b_ns / 1e3, fit->is_by_elements ? "n element" : " row", fit->r2,
+            "\n         execution = %s%.3f ms + %.3f us a%s (R2 %.2f, spread %.3f ms, %llu batches)",
+            fit->a_ns < 0 ? "no clear fixed part, " : "", MS(fmax(fit->a_ns, 0)), fit->b_ns / 1e3, fit->is_by_elements ? "n element" : " row", fit->r2,
             MS(fit->residual_ns), (unsigned long long)fit->batches);
     buf_text(out, "\n");
 }
