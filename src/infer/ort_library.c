@@ -66,6 +66,18 @@ static enum status directory_open(struct candidate *candidate, const char *direc
     return ST_OK;
 }
 
+/* Beside the library or program that this code is in, as installed: for C programs that embed it. */
+static enum status installed_open(struct candidate *candidate, struct err *err) {
+    Dl_info info;
+    char directory[480];
+    if (dladdr((const void *)FILES, &info) == 0 || info.dli_fname == NULL) return ST_OK;
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (!slash) return ST_OK;
+    snprintf(directory, sizeof directory, "%.*s/telltale", (int)(slash - info.dli_fname),
+             info.dli_fname);
+    return directory_open(candidate, directory, err);
+}
+
 static enum status named_open(struct candidate *candidate, const char *path, const char *source,
                               struct err *err) {
     struct stat info;
@@ -86,6 +98,8 @@ static enum status named_open(struct candidate *candidate, const char *path, con
 
 static enum status search(struct candidate *candidate, struct err *err) {
     char executable[400];
+    const enum status beside = installed_open(candidate, err);
+    if (beside != ST_OK || candidate->handle) return beside;
     const ssize_t size = readlink("/proc/self/exe", executable, sizeof executable - 1);
     executable[size > 0 ? size : 0] = '\0';
     char *slash = strrchr(executable, '/');
