@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 
 all: setup-build build-release ## build ./build/telltale
 
-demo: setup-run build-release ## serve a real model badly, then well, and see why
+demo: setup-run build-program ## serve a real model badly, then well, and see why
 	@./scripts/demo
 
 test: setup-test ## build and run every test
@@ -34,6 +34,12 @@ setup-test:
 	@./scripts/setup test
 setup-perf:
 	@./scripts/setup perf
+
+# The program alone: no tests, no benchmarks.
+.PHONY: build-program
+build-program:
+	@test -e $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS) >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target telltale
 
 .PHONY: build-release
 build-release:

@@ -28,6 +28,7 @@ struct result { double ns_item, push_p50, push_p99, switches, cpu_ns_item; };
 
 static void *produce(void *argument) {
     struct producer *producer = argument;
+    pthread_barrier_wait(producer->start); /* all are there */
     pthread_barrier_wait(producer->start);
     uint64_t before = mono_ns();
     for (unsigned i = 0; i < producer->count; i++) {
@@ -63,9 +64,11 @@ static struct result run(enum queue_kind kind, unsigned producers, struct job *j
                                    .push_ns = push_ns + i * share, .start = &start};
         pthread_create(&all[i].thread, NULL, produce, &all[i]);
     }
-    const double switched = switches();
     pthread_barrier_wait(&start);
+    /* Before the second wait: the producers may be done before this thread runs again. */
+    const double switched = switches();
     const uint64_t began = mono_ns(), cpu = process_cpu_ns();
+    pthread_barrier_wait(&start);
     const unsigned total = share * producers;
     unsigned taken = 0;
     while (taken < total) {

@@ -118,8 +118,20 @@ static enum status tensor_length(const struct engine_model *model, struct reques
     return ST_OK;
 }
 
+static bool is_own_input(const struct signature *signature, struct view name) {
+    for (uint32_t i = 0; i < signature->input_count; i++)
+        if (view_is(name, signature->inputs[i].name)) return true;
+    return false;
+}
+
 static enum status submit_tensors(struct request *request) {
     struct engine_model *model = model_of(request);
+    for (uint32_t i = 0; model->served.is_text && i < request->input_count; i++)
+        if (!is_own_input(model->served.model->signature, request->inputs[i].name))
+            return err_set(&request->err, ST_INVALID,
+                           "model %s has no input %.*s; it takes TEXT, or its own tensors, %s first",
+                           model->served.model->name, VIEW_ARGS(request->inputs[i].name),
+                           model->served.model->signature->inputs[0].name);
     enum status status =
         check_inputs(model->served.model->signature, model->served.model->name, request->inputs,
                      request->input_count, model->is_batched, model->max_rows, &request->arena,
