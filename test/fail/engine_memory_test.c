@@ -32,7 +32,7 @@ static struct engine_config plain_config(void) {
 
 static struct engine_config text_config(void) {
     struct engine_config config = plain_config();
-    config.model = SPAM "spam_int8.onnx"; /* the simulation only looks what stands beside it */
+    config.model = SPAM "spam_int8.onnx";
     config.tokenizer = SPAM "tokenizer.json";
     config.labels = SPAM "labels.txt";
     return config;
@@ -169,7 +169,9 @@ static void ask_and_expect_answers(struct engine *engine, bool is_text) {
 
 /* ---- opening ---- */
 
-static void open_with_shortage(const struct engine_config *config, bool is_text, long at_least) {
+static void open_with_shortage(const struct engine_config *config, const char *text_model,
+                               long at_least) {
+    const bool is_text = text_model != NULL;
     struct shortage shortage = {0};
     while (shortage_next(&shortage)) {
         struct engine *engine = NULL;
@@ -181,7 +183,7 @@ static void open_with_shortage(const struct engine_config *config, bool is_text,
             /* One that says it is open has all of it: no part that was left out in silence.
              * (libc's asprintf and stdio do without some of what they ask for.) */
             assert_string_equal(engine_model(engine, 0)->model->name,
-                                is_text ? "spam_int8" : "simulated");
+                                is_text ? text_model : "simulated");
             assert_true(engine_model(engine, 0)->trace_model < TRACE_MODEL_MAX);
             ask_and_expect_answers(engine, is_text);
             assert_true(shortage.refused == 0 || is_text);
@@ -203,14 +205,45 @@ static void opening_a_plain_model_survives_every_allocation_that_fails(void **st
     for (int queue = 0; queue < QUEUE_KIND_COUNT; queue++) {
         struct engine_config config = plain_config();
         config.queue = queue;
-        open_with_shortage(&config, false, 40);
+        open_with_shortage(&config, NULL, 40);
     }
+}
+
+/* A small one: reading the sample's 30000 words once for each allocation takes minutes.
+ * (prep_tokenizer_memory_test.c is about that reading.) */
+static const char TOKENIZER[] =
+    "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[],"
+    "\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
+    "\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":true},"
+    "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"post_processor\":{"
+    "\"type\":\"BertProcessing\",\"sep\":[\"s\",4],\"cls\":[\"c\",5]},\"decoder\":null,"
+    "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"continuing_subword_prefix\":\"##\","
+    "\"max_input_chars_per_word\":20,\"vocab\":{\"?\":0,\"you\":1,\"##a\":6,\"won\":7,"
+    "\"s\":4,\"c\":5}}}";
+
+static void write_file(const char *path, const char *text) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    assert_true(fputs(text, out) >= 0);
+    assert_int_equal(fclose(out), 0);
 }
 
 static void opening_a_text_model_survives_every_allocation_that_fails(void **state) {
     (void)state;
-    const struct engine_config config = text_config();
-    open_with_shortage(&config, true, 60);
+    char directory[] = "/tmp/telltale-fail-XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    char model[64], tokenizer[64], labels[64], command[64];
+    snprintf(model, sizeof model, "%s/small.onnx", directory);
+    snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", directory);
+    snprintf(labels, sizeof labels, "%s/labels.txt", directory);
+    write_file(model, "x");
+    write_file(tokenizer, TOKENIZER);
+    write_file(labels, "ham\nspam\n");
+    struct engine_config config = plain_config();
+    config.model = model; /* the simulation only looks at what stands beside it */
+    open_with_shortage(&config, "small", 60);
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    assert_int_equal(system(command), 0);
 }
 
 /* ---- answering ---- */

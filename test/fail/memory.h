@@ -41,7 +41,10 @@ static _Atomic long memory_refused;
  * without. */
 static _Thread_local bool memory_is_counted;
 
-static bool memory_allows(void) {
+/* malloc is called before the thread sanitizer can trace anybody. */
+#define BEFORE_ALL __attribute__((no_sanitize("thread")))
+
+BEFORE_ALL static bool memory_allows(void) {
     if (!memory_is_counted || !atomic_load(&memory_is_limited)) {
         return true;
     }
@@ -64,37 +67,37 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-static void *real_memalign(size_t alignment, size_t size) {
+BEFORE_ALL static void *real_memalign(size_t alignment, size_t size) {
     return __interceptor_memalign ? __interceptor_memalign(alignment, size)
                                   : __libc_memalign(alignment, size);
 }
 
-void *malloc(size_t size) {
+BEFORE_ALL void *malloc(size_t size) {
     if (!memory_allows()) {
         return NULL;
     }
     return __interceptor_malloc ? __interceptor_malloc(size) : __libc_malloc(size);
 }
 
-void *calloc(size_t count, size_t size) {
+BEFORE_ALL void *calloc(size_t count, size_t size) {
     if (!memory_allows()) {
         return NULL;
     }
     return __interceptor_calloc ? __interceptor_calloc(count, size) : __libc_calloc(count, size);
 }
 
-void *realloc(void *old, size_t size) {
+BEFORE_ALL void *realloc(void *old, size_t size) {
     if (!memory_allows()) {
         return NULL;
     }
     return __interceptor_realloc ? __interceptor_realloc(old, size) : __libc_realloc(old, size);
 }
 
-void *aligned_alloc(size_t alignment, size_t size) {
+BEFORE_ALL void *aligned_alloc(size_t alignment, size_t size) {
     return memory_allows() ? real_memalign(alignment, size) : NULL;
 }
 
-int posix_memalign(void **out, size_t alignment, size_t size) {
+BEFORE_ALL int posix_memalign(void **out, size_t alignment, size_t size) {
     void *memory = memory_allows() ? real_memalign(alignment, size) : NULL;
     if (memory == NULL) {
         return ENOMEM;
@@ -106,13 +109,13 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
 /* The sanitizers' strdup and strndup would take memory past the functions above. */
 #undef strdup
 #undef strndup
-char *strdup(const char *text) {
+BEFORE_ALL char *strdup(const char *text) {
     const size_t size = strlen(text) + 1;
     char *copy = malloc(size);
     return copy == NULL ? NULL : memcpy(copy, text, size);
 }
 
-char *strndup(const char *text, size_t limit) {
+BEFORE_ALL char *strndup(const char *text, size_t limit) {
     const size_t size = strnlen(text, limit);
     char *copy = malloc(size + 1);
     if (copy == NULL) {

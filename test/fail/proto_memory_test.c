@@ -17,8 +17,9 @@ enum { MANY = 3000 }; /* numbers: more than an arena's first block holds */
 static struct view make_request(void) {
     struct buf out;
     buf_init(&out);
-    buf_text(&out, "{\"id\":\"a\\u00e9\",\"outputs\":[{\"name\":\"y\"},{\"name\":\"z\"}],\"inputs\":["
-                   "{\"name\":\"t\",\"datatype\":\"BYTES\",\"shape\":[2],\"data\":[\"one\",\"two\"]},"
+    buf_text(&out, "{\"id\":\"a\\u00e9\",\"outputs\":[{\"name\":\"y\"},{\"name\":\"z\"}],"
+                   "\"inputs\":[{\"name\":\"t\",\"datatype\":\"BYTES\",\"shape\":[2],"
+                   "\"data\":[\"one\",\"two\"]},"
                    "{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[");
     buf_u64(&out, MANY);
     buf_text(&out, "],\"data\":[0");
