@@ -36,6 +36,7 @@ static json_t *run_of(const char *directory, const struct evidence *evidence) {
     put(out, "requests_read", whole(run->count));
     put(out, "requests_total", run->summary.is_known ? whole(run->summary.requests) : json_null());
     put(out, "batches_read", whole(evidence->batches.written));
+    put(out, "warm_up", whole(run->warm_up));
     put(out, "not_ok", whole(run->not_ok));
     put(out, "dropped", whole(run->summary.dropped));
     put(out, "complete",

@@ -61,6 +61,9 @@ static void print_head(const char *directory, const struct evidence *evidence, s
                    "Client   %llu requests joined by id (step %u of %u; %llu others left out)\n",
                    (unsigned long long)run->joined, run->step, run->steps,
                    (unsigned long long)run->not_joined);
+    if (run->warm_up > 0)
+        buf_printf(out, "Warm-up  %llu requests of a bench's warm-up left out\n",
+                   (unsigned long long)run->warm_up);
     struct ms_text p50, p99;
     buf_printf(out, "Load     %.1f requests a second over %.1f s, %.1f in flight (Little's law)",
                evidence->rate, evidence->span_ns / 1e9, evidence->in_flight);

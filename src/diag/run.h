@@ -89,6 +89,7 @@ struct run {
     struct run_summary summary;
     uint64_t lines_cut;        /* last lines that were not whole */
     uint64_t lines;            /* of requests.jsonl */
+    uint64_t warm_up;          /* left out: `telltale bench` marks its warm-up by the id, "w1-17" */
     uint64_t not_ok;           /* left out: they did not end in success */
     double residual_max_ns;    /* largest |total - sum of stages| */
     uint64_t client_lines;     /* of client.jsonl; 0: there was none */

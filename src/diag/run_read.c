@@ -139,6 +139,15 @@ static void set_parts(struct run *run, struct request_line *line) {
     if (line->is_uniform && line->share > 0) request->weight = 1 / line->share;
 }
 
+/* "w<step>-<number>": what the bench sends before it measures (docs/bench.md). */
+static bool is_warm_up(const char *id) {
+    if (id[0] != 'w') return false;
+    const size_t step = strspn(id + 1, "0123456789");
+    if (step == 0 || id[1 + step] != '-') return false;
+    const char *number = id + step + 2;
+    return *number != 0 && strspn(number, "0123456789") == strlen(number);
+}
+
 enum status run_read_request(struct run *run, struct view text, struct err *err) {
     struct request_line line = {0};
     const enum status status =
@@ -148,6 +157,10 @@ enum status run_read_request(struct run *run, struct view text, struct err *err)
     if (model == RUN_MODELS_MAX) return too_many_models(err);
     char id[RUN_TEXT];
     const size_t id_size = jsonl_text(&line.id, id, sizeof id);
+    if (is_warm_up(id)) {
+        run->warm_up++;
+        return ST_OK;
+    }
     struct run_request *request = &line.request;
     set_parts(run, &line);
     request->model = (uint16_t)model;

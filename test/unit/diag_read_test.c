@@ -226,6 +226,33 @@ static void last_line_may_be_cut_but_no_other(void **state) {
     dir_close(&dir);
 }
 
+static void a_bench_s_warm_up_is_left_out(void **state) {
+    (void)state;
+    static const struct { const char *id; bool is_kept; } IDS[] = {
+        {"w1-7", false}, {"w12-345", false}, {"w1-", true}, {"w-1", true}, {"w1-7x", true},
+        {"worker", true}, {"b1-7", true}};
+    struct dir dir;
+    struct run run;
+    struct err err = {""};
+    struct buf text;
+    dir_open(&dir);
+    buf_init(&text);
+    for (size_t i = 0; i < sizeof IDS / sizeof *IDS; i++) {
+        struct trace_record record = record_of((unsigned)i);
+        snprintf(record.id, sizeof record.id, "%s", IDS[i].id);
+        trace_json_request(&text, &record, view_of(MODEL),
+                           (struct sampling){.why = SAMPLED_UNIFORM, .is_uniform = true, .share = 1});
+    }
+    dir_write(&dir, "requests.jsonl", buf_view(&text));
+    buf_done(&text);
+    const struct run_source source = {.directory = dir.path};
+    assert_int_equal(run_read(&source, &run, &err), ST_OK);
+    assert_int_equal(run.warm_up, 2);
+    assert_int_equal(run.count, 5);
+    run_done(&run);
+    dir_close(&dir);
+}
+
 static void lines_longer_than_the_buffer_are_refused(void **state) {
     (void)state;
     struct dir dir;
@@ -377,6 +404,7 @@ int main(void) {
         cmocka_unit_test(broken_lines_are_named),
         cmocka_unit_test(members_are_given_in_order_and_nested_ones_whole),
         cmocka_unit_test(last_line_may_be_cut_but_no_other),
+        cmocka_unit_test(a_bench_s_warm_up_is_left_out),
         cmocka_unit_test(lines_longer_than_the_buffer_are_refused),
         cmocka_unit_test(client_is_joined_by_id_and_its_step_kept),
         cmocka_unit_test(models_are_chosen_by_name_or_by_number_of_requests),
