@@ -10,7 +10,7 @@ install(FILES LICENSE THIRD-PARTY-NOTICES DESTINATION ${share}/doc/telltale)
 install(FILES README.md ARCHITECTURE.md DESTINATION ${share}/doc/telltale OPTIONAL)
 install(DIRECTORY docs/ DESTINATION ${share}/doc/telltale/docs FILES_MATCHING PATTERN "*.md")
 install(DIRECTORY examples/ DESTINATION ${share}/telltale/examples
-  PATTERN work EXCLUDE PATTERN __pycache__ EXCLUDE PATTERN .gitignore EXCLUDE)
+  PATTERN trained EXCLUDE PATTERN __pycache__ EXCLUDE PATTERN .gitignore EXCLUDE)
 
 # The library that scripts/setup fetched, where the program looks for it: ../lib/telltale.
 install(FILES .deps/onnxruntime/lib/libonnxruntime.so.1

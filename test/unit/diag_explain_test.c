@@ -188,6 +188,48 @@ static void timer_that_holds_some_is_blamed_by_excess(void **state) {
     story_free(story);
 }
 
+/* Batches that fill just before the timer: held all the same, with an instance free. */
+static void timer_is_blamed_for_batches_that_filled_in_time(void **state) {
+    (void)state;
+    struct made usual = calm();
+    usual.stage_ns[STAGE_BATCH_HOLD] = 15 * MS;
+    usual.reason = REASON_FULL;
+    usual.period_ns = 30 * MS;
+    struct story *story = story_of(&usual, &usual);
+    strcpy(story->run.config.policy, "timer");
+    story->run.config.is_known = true;
+    story->run.config.max_delay_us = 20000;
+    assert_true(stands(judge(story), "timer_too_long"));
+    story_free(story);
+}
+
+/* The slow ones ran eight to a batch, the others alone. */
+static bool are_large_batches_blamed_under(const char *policy) {
+    const struct made usual = calm();
+    struct made slow = usual;
+    slow.stage_ns[STAGE_EXECUTE] = usual.stage_ns[STAGE_EXECUTE] * 8;
+    struct story *story = story_of(&usual, &slow);
+    for (size_t i = 0; i < story->run.batch_count; i++) {
+        struct run_batch *batch = &story->run.batches[i];
+        if (batch->executed_ns - batch->inputs_ready_ns < 4 * usual.stage_ns[STAGE_EXECUTE]) continue;
+        batch->rows = batch->requests = 8;
+        batch->padded_elements *= 8;
+        batch->real_elements *= 8;
+    }
+    for (size_t i = 7; i < story->run.count; i += SLOW_EVERY) story->run.requests[i].batch_size = 8;
+    strcpy(story->run.config.policy, policy);
+    story->run.config.is_known = true;
+    const bool are_blamed = stands(judge(story), "large_batches");
+    story_free(story);
+    return are_blamed;
+}
+
+static void large_batches_are_blamed_unless_a_timer_gathers_them(void **state) {
+    (void)state;
+    assert_true(are_large_batches_blamed_under("eager"));
+    assert_false(are_large_batches_blamed_under("timer"));
+}
+
 static void holding_without_the_timer_is_not_the_timer(void **state) {
     (void)state;
     struct made usual = calm();
@@ -528,6 +570,8 @@ int main(void) {
         cmocka_unit_test(calm_run_has_no_cause),
         cmocka_unit_test(timer_that_holds_everybody_is_blamed_by_share_of_total),
         cmocka_unit_test(timer_that_holds_some_is_blamed_by_excess),
+        cmocka_unit_test(timer_is_blamed_for_batches_that_filled_in_time),
+        cmocka_unit_test(large_batches_are_blamed_unless_a_timer_gathers_them),
         cmocka_unit_test(holding_without_the_timer_is_not_the_timer),
         cmocka_unit_test(tokenizer_in_the_instance_is_blamed_with_the_waits_it_causes),
         cmocka_unit_test(waiting_for_workers_is_not_the_inline_tokenizer),
