@@ -9,7 +9,7 @@
     X(RECEIVE,          "receive",          "first byte readable to body complete")           \
     X(DECODE,           "decode",           "HTTP framing and JSON or binary to tensors")     \
     X(PREPROCESS_WAIT,  "preprocess_wait",  "waiting for a worker")                            \
-    X(PREPROCESS,       "preprocess",       "tokenizing")                                      \
+    X(PREPROCESS,       "preprocess",       "tokenizing; decoding and resizing pictures")       \
     X(BATCH_ENQUEUE,    "batch_enqueue",    "entering the queue, lock wait included")         \
     X(BATCH_HOLD,       "batch_hold",       "an instance was free and the policy waited for company") \
     X(INSTANCE_WAIT,    "instance_wait",    "every instance was busy")                        \
@@ -18,7 +18,7 @@
     X(EXECUTE,          "execute",          "the model")                                       \
     X(OUTPUT_COPY,      "output_copy",      "copying from the device, scattering")            \
     X(POSTPROCESS_WAIT, "postprocess_wait", "waiting for a worker")                           \
-    X(POSTPROCESS,      "postprocess",      "softmax and labels")                              \
+    X(POSTPROCESS,      "postprocess",      "labels, boxes, embeddings, text")                  \
     X(ENCODE,           "encode",           "answer to JSON or binary")                        \
     X(SEND,             "send",             "until the last byte is handed to the kernel")    \
     X(OTHER,            "other",            "hand-overs between threads and what no stage claims")

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "base/view.h"
-#include "measure/stage.h"
+#include "measure/step.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +21,7 @@
 #define AT_TABLE(X)                                                                            \
     X(START,            OTHER)            /* first byte readable; begins the total */           \
     X(RECEIVED,         RECEIVE)                                                                \
+    X(DECODE_START,     PREPROCESS_WAIT)  /* large bodies only: a worker took it */             \
     X(DECODED,          DECODE)                                                                 \
     X(PREPROCESS_START, PREPROCESS_WAIT)                                                        \
     X(PREPROCESS_END,   PREPROCESS)                                                             \
@@ -59,6 +60,7 @@ struct trace_record {
     uint32_t tokens;        /* real length on the padded axis; 0: none */
     uint32_t padded;        /* length it was padded to */
     uint32_t bytes_in, bytes_out;
+    uint32_t step_ns[STEP_COUNT]; /* inside PREPROCESS and POSTPROCESS; 0: did not happen */
     uint16_t model;         /* index given by trace_model() */
     uint16_t status_http;
     uint8_t status;         /* enum status */
