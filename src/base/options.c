@@ -3,12 +3,14 @@
  * Read next: option_value.c (one value), options_help.c (--help and JSON). */
 #include "base/options.h"
 
+#include "base/nearest.h"
+
 #include "base/option_value.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_MAX_BYTES = 64, UNREACHABLE = 1000 };
+enum { NAME_MAX_BYTES = 64 };
 
 struct parse {
     const struct command_spec *command;
@@ -21,54 +23,14 @@ struct parse {
     int at; /* index of the argument being read */
 };
 
-/* Edit distance in which two neighbours swapped count as one (optimal string alignment). */
-static unsigned distance(const char *a, const char *b) {
-    const size_t a_size = strlen(a);
-    const size_t b_size = strlen(b);
-    if (a_size >= NAME_MAX_BYTES || b_size >= NAME_MAX_BYTES) {
-        return UNREACHABLE;
-    }
-    unsigned rows[3][NAME_MAX_BYTES + 1]; /* rows i, i - 1, i - 2, in turn */
-    for (size_t j = 0; j <= b_size; j++) {
-        rows[0][j] = (unsigned)j;
-    }
-    for (size_t i = 1; i <= a_size; i++) {
-        unsigned *row = rows[i % 3];
-        const unsigned *above = rows[(i - 1) % 3];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= b_size; j++) {
-            unsigned best = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-            best = above[j] + 1 < best ? above[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                const unsigned swapped = rows[(i - 2) % 3][j - 2] + 1;
-                best = swapped < best ? swapped : best;
-            }
-            row[j] = best;
-        }
-    }
-    return rows[a_size % 3][b_size];
-}
-
 /* The option whose name is nearest, or which name is the beginning of; NULL when none is near
  * enough to be meant. */
 static const char *nearest_name(const struct command_spec *command, const char *name) {
-    const size_t size = strlen(name);
-    const char *nearest = NULL;
-    unsigned least = size < 3 ? 1 : size < 6 ? 2 : (unsigned)size / 3;
-    for (size_t i = 0; i < command->option_count; i++) {
-        const struct option_spec *spec = &command->options[i];
-        if (spec->kind == OPT_HEADING) {
-            continue;
-        }
-        const bool is_begun = size >= 3 && strncmp(spec->name, name, size) == 0;
-        const unsigned away = is_begun ? 1 : distance(name, spec->name);
-        if (away < least || (away == least && nearest == NULL)) {
-            nearest = spec->name;
-            least = away;
-        }
-    }
-    return nearest;
+    struct nearest search;
+    nearest_begin(&search, name);
+    for (size_t i = 0; i < command->option_count; i++)
+        if (command->options[i].kind != OPT_HEADING) nearest_try(&search, command->options[i].name);
+    return search.best;
 }
 
 static const struct option_spec *find_option(const struct command_spec *command, const char *name,
