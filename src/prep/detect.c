@@ -4,7 +4,6 @@
 #include "prep/detect.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { DEFAULT_CANDIDATES = 4096, DEFAULT_DETECTIONS = 300 };
 
@@ -20,8 +19,7 @@ struct candidates {
 };
 
 /* Best first; equal scores by anchor, then by class: the same answer every time. */
-static int compare(const void *left, const void *right) {
-    const struct candidate *a = left, *b = right;
+static int compare(const struct candidate *a, const struct candidate *b) {
     if (a->score != b->score) return a->score > b->score ? -1 : 1;
     if (a->anchor != b->anchor) return a->anchor < b->anchor ? -1 : 1;
     return a->class_id < b->class_id ? -1 : a->class_id > b->class_id;
@@ -44,12 +42,24 @@ static void heap_down(struct candidate *items, uint32_t count, uint32_t at) {
     }
 }
 
+static void heap_build(struct candidate *items, uint32_t count) {
+    for (uint32_t i = count / 2; i-- > 0;) heap_down(items, count, i);
+}
+
+/* Best first; in place, where qsort would ask for memory. */
+static void sort(struct candidates *all) {
+    heap_build(all->items, all->count);
+    for (uint32_t size = all->count; size > 1; size--) {
+        swap(&all->items[0], &all->items[size - 1]);
+        heap_down(all->items, size - 1, 0);
+    }
+}
+
 static void add(struct candidates *all, float score, uint32_t anchor, uint32_t class_id) {
     const struct candidate new = {score, anchor, class_id};
     if (all->count < all->most) {
         all->items[all->count++] = new;
-        if (all->count == all->most)
-            for (uint32_t i = all->count / 2; i-- > 0;) heap_down(all->items, all->count, i);
+        if (all->count == all->most) heap_build(all->items, all->count);
         return;
     }
     if (compare(&new, &all->items[0]) >= 0) return;
@@ -190,7 +200,7 @@ enum status detect(const struct detect_config *config, const float *scores, cons
         else has_memory = find_yolov8(config, scores, anchors, classes, arena, &all);
     }
     if (!has_memory) return err_set(err, ST_NO_MEMORY, "no memory for detections");
-    qsort(all.items, all.count, sizeof *all.items, compare);
+    sort(&all);
     uint32_t count = 0;
     for (uint32_t i = 0; i < all.count && count < most; i++) {
         const struct candidate *candidate = &all.items[i];
