@@ -33,8 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct arena arena;
     arena_init(&arena);
     struct encoding whole, start;
-    if (tokenizer_encode(tokenizer, text, 0, &arena, &whole) != ST_OK
-        || tokenizer_encode(tokenizer, text, 5, &arena, &start) != ST_OK) {
+    if (tokenizer_encode(tokenizer, text, NULL, &arena, &whole, NULL) != ST_OK
+        || tokenizer_encode(tokenizer, text, &(struct encode_options){.max_tokens = 5}, &arena,
+                            &start, NULL) != ST_OK) {
         abort();
     }
     uint32_t expected = whole.count < 5 ? whole.count : 5;

@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (tokenizer_encode(tokenizer,
                              view_of("Hello, [MASK] un\xc3\xa9" "believable  \xe4\xb8\xad "
                                      "e\xcc\x81\xe3\x80\xae \xff x [SEP]y a_b"),
-                             LIMITS[i], &arena, &encoding) == ST_OK
+                             &(struct encode_options){.max_tokens = LIMITS[i]}, &arena,
+                             &encoding, NULL) == ST_OK
             && LIMITS[i] > 0 && encoding.count > LIMITS[i]) {
             abort();
         }

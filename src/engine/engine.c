@@ -80,7 +80,7 @@ static void set_padding(const struct engine_model *model, struct batcher_config 
     for (uint32_t i = 0; i < signature->input_count; i++) {
         config->pad_axis[i] = 1;
         if (model->text.feeds[i] == FEED_IDS)
-            config->pad_value[i] = tokenizer_pad_id(model->text.tokenizer);
+            config->pad_value[i] = tokenizer_padding(model->text.tokenizer).id;
     }
     for (uint32_t i = 0; i < signature->output_count && symbol != NULL; i++) {
         const struct io_spec *output = &signature->outputs[i];

@@ -81,12 +81,13 @@ enum status text_model_encode(const struct text_model *text, const struct signat
         const struct view element = {at + 4, size};
         at += 4 + size;
         const enum status status =
-            tokenizer_encode(text->tokenizer, element, text->max_tokens, arena, &encodings[r]);
+            tokenizer_encode(text->tokenizer, element,
+                             &(struct encode_options){.max_tokens = text->max_tokens}, arena, &encodings[r], err);
         if (status != ST_OK) return err_set(err, status, "no memory for tokens");
         if (encodings[r].count > longest) longest = encodings[r].count;
         tokens += encodings[r].count;
     }
-    const int64_t pad_id = tokenizer_pad_id(text->tokenizer);
+    const int64_t pad_id = tokenizer_padding(text->tokenizer).id;
     for (uint32_t i = 0; i < signature->input_count; i++)
         if (!fill_input(&inputs[i], &signature->inputs[i], text->feeds[i], encodings, rows, longest,
                         pad_id, arena))

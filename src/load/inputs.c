@@ -193,7 +193,8 @@ MUST_CHECK static enum status make_one(struct inputs *inputs, struct input *inpu
     struct encoding ids = {0};
     if (tokenizer != NULL) {
         enum status status =
-            tokenizer_encode(tokenizer, input->raw, max_tokens, &inputs->arena, &ids);
+            tokenizer_encode(tokenizer, input->raw, &(struct encode_options){.max_tokens = max_tokens},
+                             &inputs->arena, &ids, err);
         if (status != ST_OK) return no_memory(err);
         input->tokens = ids.count;
     }

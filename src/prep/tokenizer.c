@@ -206,7 +206,15 @@ static bool assemble(const struct tokenizer *t, const uint32_t *kept, size_t kep
 }
 
 enum status tokenizer_encode(const struct tokenizer *tokenizer, struct view text,
-                             uint32_t max_tokens, struct arena *arena, struct encoding *out) {
+                             const struct encode_options *options, struct arena *arena,
+                             struct encoding *out, struct err *err) {
+    static const struct encode_options usual = {.max_tokens = 0};
+    options = options != NULL ? options : &usual;
+    if (options->pair != NULL || options->wants_offsets || options->adds_no_special) {
+        return err_set(err, ST_UNSUPPORTED, "pairs, offsets and texts without special tokens are "
+                                            "not supported yet");
+    }
+    uint32_t max_tokens = options->max_tokens;
     if (max_tokens == 0) {
         max_tokens = tokenizer->max_tokens;
     }
@@ -225,11 +233,11 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, struct view text
     if (valid < text.size) {
         text = replace_invalid(text, valid, arena);
         if (text.data == NULL) {
-            return ST_NO_MEMORY;
+            return err_set(err, ST_NO_MEMORY, "no memory for tokens");
         }
     }
     if (!encode_valid(&encoder, text)) {
-        return ST_NO_MEMORY;
+        return err_set(err, ST_NO_MEMORY, "no memory for tokens");
     }
     const uint32_t *kept = encoder.ids.ids;
     size_t count = encoder.ids.count;
@@ -239,8 +247,10 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, struct view text
         count = room;
     }
     if (!assemble(tokenizer, kept, count, limit, arena, out)) {
-        return ST_NO_MEMORY;
+        return err_set(err, ST_NO_MEMORY, "no memory for tokens");
     }
+    out->offsets = NULL;
+    out->special = NULL;
     out->was_truncated = was_truncated;
     return ST_OK;
 }
@@ -335,6 +345,11 @@ void tokenizer_free(struct tokenizer *tokenizer) {
     free(tokenizer);
 }
 
-int64_t tokenizer_pad_id(const struct tokenizer *tokenizer) { return tokenizer->pad_id; }
+struct token_padding tokenizer_padding(const struct tokenizer *tokenizer) {
+    return (struct token_padding){.id = tokenizer->pad_id};
+}
+uint32_t tokenizer_find(const struct tokenizer *tokenizer, struct view token) {
+    return tokenizer->model_ops->find(&tokenizer->model, token);
+}
 uint32_t tokenizer_max_tokens(const struct tokenizer *tokenizer) { return tokenizer->max_tokens; }
 uint32_t tokenizer_vocab_size(const struct tokenizer *tokenizer) { return tokenizer->vocab_size; }

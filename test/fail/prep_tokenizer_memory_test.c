@@ -98,8 +98,8 @@ static void encoding_survives_every_allocation_that_fails(void **state) {
         struct encoding encoding = {.count = 0};
         arena_init(&arena);
         allocations_left = failed;
-        enum status status = tokenizer_encode(tokenizer, (struct view){text, sizeof text}, 0,
-                                              &arena, &encoding);
+        enum status status = tokenizer_encode(tokenizer, (struct view){text, sizeof text}, NULL,
+                                              &arena, &encoding, NULL);
         allocations_left = -1;
         arena_done(&arena);
         if (status == ST_OK) {

@@ -53,8 +53,8 @@ static uint64_t encode_all(const struct tokenizer *tokenizer, struct view texts,
         memcpy(&length, texts.data + at, sizeof length);
         at += sizeof length;
         struct encoding encoding;
-        if (tokenizer_encode(tokenizer, (struct view){texts.data + at, length}, 0, &arena,
-                             &encoding) != ST_OK) {
+        if (tokenizer_encode(tokenizer, (struct view){texts.data + at, length}, NULL, &arena,
+                             &encoding, NULL) != ST_OK) {
             fputs("out of memory\n", stderr);
             exit(2);
         }
