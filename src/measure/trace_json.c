@@ -9,8 +9,8 @@
 
 #include "sync/role.h"
 
-/* Keys, digits and names of a line, the id and the model's name apart: 43 fields of at most
- * 24 bytes of key and 20 of digits. */
+/* Keys, digits and names of a line, the id and the model's name apart: 43 fields and 11 steps of
+ * at most 24 bytes of key and 20 of digits. */
 enum { LINE_MAX_BYTES = 3072 };
 
 static const char *const status_texts[ST_COUNT] = {
@@ -100,6 +100,19 @@ static char *put_stages(char *at, const uint64_t *durations) {
     return at;
 }
 
+/* "steps":{...}: only those that happened, since a request has three or four of them. */
+static char *put_steps(char *at, const uint32_t *step_ns) {
+    at = PUT(at, ",\"steps\":");
+    char *const begin = at;
+#define X(name, text, stage, help)                                                             \
+    if (step_ns[STEP_##name] != 0) at = PUT_U64(at, text, step_ns[STEP_##name]);
+    STEP_TABLE(X)
+#undef X
+    if (at == begin) return PUT(at, "{}");
+    *begin = '{'; /* in place of the first one's comma */
+    return PUT(at, "}");
+}
+
 /* 0 to 1 in millionths: a printf here would cost as much as half the line. */
 static char *put_share(char *at, double share) {
     const uint64_t millionths = (uint64_t)(share * 1e6 + 0.5);
@@ -164,6 +177,7 @@ void trace_json_request(struct buf *out, const struct trace_record *record,
     at = PUT_U64(at, "start_ns", trace_end(record) - total_ns);
     at = PUT_U64(at, "total_ns", total_ns);
     at = put_stages(at, durations);
+    at = put_steps(at, record->step_ns);
     at = put_queue(at, record);
     at = PUT(at, "}\n");
     out->size = (size_t)(at - out->data);

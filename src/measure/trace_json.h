@@ -1,5 +1,5 @@
-/* Trace records as lines of JSON: flat objects, every field always there, integers in ns where
- * the name says so. docs/trace.md is the description of what is written here; change both. */
+/* Trace records as lines of JSON: objects of which every field is always there (and flat but for
+ * "steps"), integers in ns where the name says so. docs/trace.md is the description of what is written here; change both. */
 #ifndef TELLTALE_MEASURE_TRACE_JSON_H
 #define TELLTALE_MEASURE_TRACE_JSON_H
 

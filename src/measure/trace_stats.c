@@ -36,6 +36,14 @@ void trace_stats_done(struct trace_stats *stats) {
     histogram_done(&stats->queue_requests);
 }
 
+static void add_steps(struct trace_stats *stats, const uint32_t *step_ns) {
+    for (unsigned i = 0; i < STEP_COUNT; i++) {
+        stats->step_sum_ns[i] += step_ns[i];
+        stats->step_requests[i] += step_ns[i] != 0;
+        if (step_ns[i] > stats->step_max_ns[i]) stats->step_max_ns[i] = step_ns[i];
+    }
+}
+
 void trace_stats_requests(struct trace_stats *stats, const struct trace_record *records,
                           const uint64_t *durations, const uint64_t *totals_ns,
                           const bool *are_ordered, unsigned n) {
@@ -48,6 +56,7 @@ void trace_stats_requests(struct trace_stats *stats, const struct trace_record *
         stats->bytes_out += record->bytes_out;
         stats->stamps_out_of_order += !are_ordered[i];
         histogram_record(&stats->total_ns, totals_ns[i]);
+        add_steps(stats, record->step_ns);
         if (status != ST_OK) continue;
         stats->rows += record->rows;
         stats->total_sum_ns += totals_ns[i];

@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "measure/histogram.h"
-#include "measure/stage.h"
+#include "measure/step.h"
 #include <stdbool.h>
 
 enum { TRACE_MAX_BATCH = 4096 };
@@ -18,6 +18,9 @@ struct trace_stats {
     struct histogram total_ns;               /* successful and failed requests alike */
     struct histogram stage_ns[STAGE_COUNT];  /* 2 digits */
     uint64_t stage_sum_ns[STAGE_COUNT];      /* successful requests */
+    uint64_t step_sum_ns[STEP_COUNT];        /* all requests */
+    uint64_t step_requests[STEP_COUNT];      /* that had it */
+    uint32_t step_max_ns[STEP_COUNT];
     uint64_t total_sum_ns;                   /* successful requests */
     struct histogram lock_wait_ns;
     uint64_t rows;      /* of successful requests: Triton's inference_count */

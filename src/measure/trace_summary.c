@@ -71,6 +71,24 @@ static void batches(struct buf *out, const struct trace_stats *stats) {
     close_object(out, "},");
 }
 
+/* Those that some request had. */
+static void steps(struct buf *out, const struct trace_stats *stats) {
+    key(out, "steps");
+    buf_char(out, '{');
+    for (unsigned i = 0; i < STEP_COUNT; i++) {
+        if (stats->step_requests[i] == 0) continue;
+        char name[40];
+        snprintf(name, sizeof name, "%s_ns", step_name((enum step)i));
+        key(out, name);
+        buf_char(out, '{');
+        member_u64(out, "count", stats->step_requests[i]);
+        member_u64(out, "sum", stats->step_sum_ns[i]);
+        member_u64(out, "max", stats->step_max_ns[i]);
+        close_object(out, "},");
+    }
+    close_object(out, "},");
+}
+
 static void model(struct buf *out, const struct trace_stats *stats) {
     buf_char(out, '{');
     key(out, "model");
@@ -106,6 +124,7 @@ static void model(struct buf *out, const struct trace_stats *stats) {
         member_u64(out, name, stats->stage_sum_ns[i]);
     }
     close_object(out, "},");
+    steps(out, stats);
     distribution(out, "lock_wait_ns", &stats->lock_wait_ns);
     batches(out, stats);
     member_u64(out, "stamps_out_of_order", stats->stamps_out_of_order);

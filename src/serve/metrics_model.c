@@ -112,6 +112,20 @@ static void stage_seconds(struct buf *out, const char *name, struct view_of_mode
     }
 }
 
+static void step_seconds(struct buf *out, const char *name, struct view_of_model *view) {
+    for (int step = 0; step < STEP_COUNT; step++) {
+        view->labels[2] = (struct prom_label){"step", step_name((enum step)step)};
+        prom_double(out, name, view->labels, 3, (double)view->stats->step_sum_ns[step] / 1e9);
+    }
+}
+
+static void step_requests(struct buf *out, const char *name, struct view_of_model *view) {
+    for (int step = 0; step < STEP_COUNT; step++) {
+        view->labels[2] = (struct prom_label){"step", step_name((enum step)step)};
+        prom_u64(out, name, view->labels, 3, view->stats->step_requests[step]);
+    }
+}
+
 static void batch_size(struct buf *out, const char *name, struct view_of_model *view) {
     prom_histogram(out, name, view->labels, 2, &view->stats->batch_requests, BATCH_BOUNDS,
                    COUNT_OF(BATCH_BOUNDS), 1);
@@ -230,6 +244,9 @@ static const struct family FAMILIES[] = {
      "First byte of the request to last byte of the answer handed to the kernel.",
      request_seconds},
     {"telltale_stage_duration_seconds", "histogram", "Time of requests by stage.", stage_seconds},
+    {"telltale_step_seconds_total", "counter",
+     "Time in each step of the pipelines' preprocessing and postprocessing.", step_seconds},
+    {"telltale_step_requests_total", "counter", "Requests that had the step.", step_requests},
     {"telltale_batch_size", "histogram", "Requests in a batch.", batch_size},
     {"telltale_queue_depth", "histogram",
      "Requests waiting when a batch was taken, its own included.", queue_depth},
