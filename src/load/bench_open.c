@@ -171,8 +171,10 @@ MUST_CHECK static enum status open_engine(struct bench *bench, struct err *err) 
 MUST_CHECK static enum status make_inputs(struct bench *bench, struct err *err) {
     const struct bench_config *config = &bench->config;
     struct tokenizer *tokenizer = NULL;
-    enum status status = ST_OK;
-    if (config->engine.tokenizer != NULL && bench->inputs.kind == INPUT_TEXT)
+    enum status status =
+        inputs_apply_shapes(config->shapes.items, config->shapes.count, bench->model.specs,
+                            bench->model.spec_count, &bench->arena, err);
+    if (status == ST_OK && config->engine.tokenizer != NULL && bench->inputs.kind == INPUT_TEXT)
         status = tokenizer_load(config->engine.tokenizer, &tokenizer, err);
     struct input_shape shape = {bench->model.specs, bench->model.spec_count};
     /* Over HTTP a ready body is sent as it is. */
@@ -181,8 +183,9 @@ MUST_CHECK static enum status make_inputs(struct bench *bench, struct err *err) 
         status = inputs_make_tensors(&bench->inputs, shape, tokenizer, config->tokens,
                                      (uint32_t)config->engine.max_tokens, config->seed, err);
     tokenizer_free(tokenizer);
-    bool is_text = bench->inputs.kind == INPUT_TEXT && !config->tokens;
-    bool binary = config->format == FORMAT_BINARY || (config->format == FORMAT_AUTO && !is_text);
+    bool is_bytes = bench->inputs.kind == INPUT_IMAGE ||
+                    (bench->inputs.kind == INPUT_TEXT && !config->tokens);
+    bool binary = config->format == FORMAT_BINARY || (config->format == FORMAT_AUTO && !is_bytes);
     if (status == ST_OK && bench->engine == NULL)
         status = inputs_render(&bench->inputs, binary, err);
     if (status == ST_OK)

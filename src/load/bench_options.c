@@ -40,12 +40,17 @@ static const struct option_spec OPTIONS[] = {
      "spin through the last 100 us before a planned send: more exact, costs a processor"},
     {.kind = OPT_HEADING, .help = "Inputs"},
     {"input", OPT_STRING, AT(input), "SPEC", NULL, 0, 0, NULL,
-     "text:PATH (a directory: a text a file; a file: a text a line), json:FILE (request bodies, "
-     "one a line), or random (a demo: figures hold for random tensors only)"},
+     "text:PATH (a directory: a text a file; a file: a text a line), image:PATH (a directory of "
+     "JPEG, PNG and WebP files, or one file), json:FILE (request bodies, one a line), or random (a "
+     "demo: figures hold for random tensors only)"},
+    {"shape", OPT_STRINGS, AT(shapes), "NAME:DIMS", NULL, 0, 0, NULL,
+     "random inputs: the shape of one, as in input:1,3,224,224; free dimensions are 1 otherwise. "
+     "May be given for each"},
     {"tokens", OPT_FLAG, AT(tokens), NULL, NULL, 0, 0, NULL,
      "tokenize here and send ids as tensors, unpadded (needs --tokenizer)"},
     {"format", OPT_CHOICE, AT(format), NULL, "auto", 0, 0, "auto|binary|json",
-     "tensors as binary or as JSON; auto: JSON for texts, binary otherwise"},
+     "tensors as binary or as JSON (pictures then in base64); auto: JSON for texts and pictures, "
+     "binary otherwise"},
     {"order", OPT_CHOICE, AT(order), NULL, "shuffled", 0, 0, "shuffled|sequential",
      "order in which the inputs are sent"},
     {.kind = OPT_HEADING, .help = "Output"},
@@ -94,6 +99,9 @@ enum status bench_options_check(const struct bench_config *config, struct err *e
         return err_set(err, ST_INVALID, "--tokens needs --input text:PATH");
     if (config->tokens && config->engine.tokenizer == NULL)
         return err_set(err, ST_INVALID, "--tokens needs --tokenizer FILE");
+    if (config->shapes.count > 0 && config->input != NULL && strcmp(config->input, "random") != 0)
+        return err_set(err, ST_INVALID, "--shape is for random inputs, not for --input %s",
+                       config->input);
     return ST_OK;
 }
 

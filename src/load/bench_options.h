@@ -13,6 +13,7 @@ struct bench_config {
     const char *url;             /* NULL: in process */
     const char *metrics_url;     /* NULL: port 8002 of url's host */
     const char *input;
+    struct option_strings shapes; /* "NAME:1,3,224,224" */
     bool tokens;
     int format;                  /* enum bench_format */
     int order;                   /* enum bench_order */

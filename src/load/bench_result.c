@@ -133,6 +133,14 @@ static json_t *host_of(void) {
     return out;
 }
 
+static const char *sent_as(const struct bench *bench) {
+    const struct inputs *inputs = &bench->inputs;
+    if (inputs->as_tokens) return "token ids";
+    if (inputs->kind == INPUT_TEXT) return "text";
+    if (inputs->kind != INPUT_IMAGE) return "tensors";
+    return bench->engine == NULL && !inputs->is_binary ? "pictures in base64" : "pictures";
+}
+
 static json_t *input_of(const struct bench *bench) {
     const struct inputs *inputs = &bench->inputs;
     bool is_sequential = bench->config.order == ORDER_SEQUENTIAL;
@@ -141,9 +149,7 @@ static json_t *input_of(const struct bench *bench) {
     json_object_set_new(out, "source", report_json_text(inputs->source));
     json_object_set_new(out, "count", json_integer((json_int_t)inputs->count));
     json_object_set_new(out, "order", report_json_text(is_sequential ? "sequential" : "shuffled"));
-    json_object_set_new(out, "sent_as", report_json_text(inputs->as_tokens ? "token ids"
-                                                  : inputs->kind == INPUT_TEXT ? "text"
-                                                                               : "tensors"));
+    json_object_set_new(out, "sent_as", report_json_text(sent_as(bench)));
     json_object_set_new(out, "format",
                         bench->engine != NULL ? json_null()
                                               : report_json_text(inputs->is_binary ? "binary" : "json"));

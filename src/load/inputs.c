@@ -4,6 +4,7 @@
 #include "load/inputs.h"
 
 #include "load/plan.h"
+#include "prep/base64.h"
 #include "prep/tokenizer.h"
 #include "proto/infer_json.h"
 
@@ -34,8 +35,8 @@ MUST_CHECK static enum status shape_tensor(const struct input_spec *spec, struct
         return err_set(err, ST_INVALID, "input %.*s: its shape is too large to fill",
                        VIEW_ARGS(spec->name));
     /* There are 64 random inputs, and they are held as tensors and as bodies. */
-    const size_t most = (size_t)32 << 20;
-    if (*out_count > most / (dtype_size(spec->dtype) > 0 ? dtype_size(spec->dtype) : 1))
+    const size_t most = (size_t)32 << 20, text = 400; /* bytes that a random text may have */
+    if (*out_count > most / (spec->dtype == DTYPE_BYTES ? text : dtype_size(spec->dtype)))
         return err_set(err, ST_INVALID,
                        "input %.*s: %zu elements are too many to make up (32 MiB at most): give real "
                        "inputs with --input", VIEW_ARGS(spec->name), *out_count);
@@ -44,25 +45,29 @@ MUST_CHECK static enum status shape_tensor(const struct input_spec *spec, struct
     return out->data == NULL ? no_memory(err) : ST_OK;
 }
 
-/* A BYTES tensor that holds text in its one element. */
-MUST_CHECK static enum status text_tensor(const struct input_spec *spec, struct view text,
-                                          struct arena *arena, struct tensor *out,
-                                          struct err *err) {
-    *out = (struct tensor){.name = spec->name, .dtype = DTYPE_BYTES, .rank = spec->rank};
+/* A BYTES tensor of one element: data is its length and its bytes. */
+MUST_CHECK static enum status element_tensor(const struct input_spec *spec, struct view element,
+                                             struct tensor *out, struct err *err) {
+    *out = (struct tensor){.name = spec->name, .dtype = DTYPE_BYTES, .rank = spec->rank,
+                           .data = element.data, .size = element.size};
     size_t count;
     for (uint32_t i = 0; i < spec->rank; i++)
         out->shape[i] = spec->shape[i] < 0 ? 1 : spec->shape[i];
     if (!tensor_elements(out->shape, out->rank, &count) || count != 1)
-        return err_set(err, ST_UNSUPPORTED, "input %.*s takes %zu texts at once, not one",
+        return err_set(err, ST_UNSUPPORTED, "input %.*s takes %zu elements at once, not one",
                        VIEW_ARGS(spec->name), count);
-    out->size = sizeof(uint32_t) + text.size;
-    char *data = arena_alloc(arena, out->size);
-    if (data == NULL) return no_memory(err);
+    return ST_OK;
+}
+
+MUST_CHECK static enum status text_tensor(const struct input_spec *spec, struct view text,
+                                          struct arena *arena, struct tensor *out,
+                                          struct err *err) {
     uint32_t length = (uint32_t)text.size;
+    char *data = arena_alloc(arena, sizeof length + text.size);
+    if (data == NULL) return no_memory(err);
     memcpy(data, &length, sizeof length);
     if (text.size > 0) memcpy(data + sizeof length, text.data, text.size);
-    out->data = data;
-    return ST_OK;
+    return element_tensor(spec, (struct view){data, sizeof length + text.size}, out, err);
 }
 
 /* Random values that models bear: floats from 0 to 1, integers small enough to be ids. */
@@ -82,19 +87,35 @@ static void fill_random(struct tensor *tensor, size_t count, struct rng *rng) {
     }
 }
 
-MUST_CHECK static enum status random_text(const struct input_spec *spec, struct rng *rng,
-                                          struct arena *arena, struct tensor *out,
-                                          struct err *err) {
+static void random_words(struct buf *out, struct rng *rng) {
     static const char *const WORDS[] = {"the", "quick", "brown", "fox", "jumps", "over", "a",
                                         "lazy", "dog", "and", "runs", "away"};
-    struct buf text;
-    buf_init(&text);
     uint64_t words = 4 + rng_below(rng, 60);
     for (uint64_t i = 0; i < words; i++)
-        buf_printf(&text, "%s%s", i == 0 ? "" : " ",
+        buf_printf(out, "%s%s", i == 0 ? "" : " ",
                    WORDS[rng_below(rng, sizeof WORDS / sizeof WORDS[0])]);
-    enum status status = text.failed ? no_memory(err)
-                                     : text_tensor(spec, buf_view(&text), arena, out, err);
+}
+
+MUST_CHECK static enum status random_texts(const struct input_spec *spec, struct rng *rng,
+                                           struct arena *arena, struct tensor *out,
+                                           struct err *err) {
+    size_t count = 0;
+    enum status status = shape_tensor(spec, arena, &count, out, err);
+    if (status != ST_OK) return status;
+    struct buf text, elements;
+    buf_init(&text);
+    buf_init(&elements);
+    for (size_t i = 0; i < count && !elements.failed; i++) {
+        buf_clear(&text);
+        random_words(&text, rng);
+        buf_append(&elements, &(uint32_t){(uint32_t)text.size}, sizeof(uint32_t));
+        buf_append(&elements, text.data, text.size);
+    }
+    char *data = arena_copy(arena, buf_view(&elements));
+    if (text.failed || elements.failed || data == NULL) status = no_memory(err);
+    out->data = data;
+    out->size = elements.size;
+    buf_done(&elements);
     buf_done(&text);
     return status;
 }
@@ -108,7 +129,7 @@ MUST_CHECK static enum status make_random(struct inputs *inputs, struct input *i
         struct tensor *tensor = &input->tensors[i];
         enum status status;
         if (shape.specs[i].dtype == DTYPE_BYTES) {
-            status = random_text(&shape.specs[i], rng, &inputs->arena, tensor, err);
+            status = random_texts(&shape.specs[i], rng, &inputs->arena, tensor, err);
         } else {
             size_t count = 0;
             status = shape_tensor(&shape.specs[i], &inputs->arena, &count, tensor, err);
@@ -120,11 +141,30 @@ MUST_CHECK static enum status make_random(struct inputs *inputs, struct input *i
     return ST_OK;
 }
 
+/* The first, or NULL. */
+static const struct input_spec *bytes_input(struct input_shape shape) {
+    for (uint32_t i = 0; i < shape.count; i++)
+        if (shape.specs[i].dtype == DTYPE_BYTES) return &shape.specs[i];
+    return NULL;
+}
+
+MUST_CHECK static enum status make_image(struct inputs *inputs, struct input *input,
+                                         struct input_shape shape, struct err *err) {
+    const struct input_spec *spec = bytes_input(shape);
+    if (spec == NULL)
+        return err_set(err, ST_INVALID,
+                       "the model takes no pictures (no BYTES input): give it a pipeline.yaml with "
+                       "an image among its inputs, or send tensors with --input json:FILE");
+    input->tensors = arena_array(&inputs->arena, 1, sizeof *input->tensors);
+    if (input->tensors == NULL) return no_memory(err);
+    input->tensor_count = 1;
+    struct view element = {input->raw.data - sizeof(uint32_t), input->raw.size + sizeof(uint32_t)};
+    return element_tensor(spec, element, &input->tensors[0], err);
+}
+
 MUST_CHECK static enum status make_text(struct inputs *inputs, struct input *input,
                                         struct input_shape shape, struct err *err) {
-    const struct input_spec *text = NULL;
-    for (uint32_t i = 0; i < shape.count && text == NULL; i++)
-        if (shape.specs[i].dtype == DTYPE_BYTES) text = &shape.specs[i];
+    const struct input_spec *text = bytes_input(shape);
     if (text == NULL)
         return err_set(err, ST_INVALID,
                        "the model takes no text (no BYTES input): give it a tokenizer, or send "
@@ -190,6 +230,7 @@ MUST_CHECK static enum status make_one(struct inputs *inputs, struct input *inpu
                                        struct rng *rng, struct err *err) {
     if (inputs->kind == INPUT_RANDOM) return make_random(inputs, input, shape, rng, err);
     if (inputs->kind == INPUT_JSON) return make_from_body(inputs, input, err);
+    if (inputs->kind == INPUT_IMAGE) return make_image(inputs, input, shape, err);
     struct encoding ids = {0};
     if (tokenizer != NULL) {
         enum status status =
@@ -262,24 +303,50 @@ MUST_CHECK static enum status render_ready(struct inputs *inputs, struct input *
     return status;
 }
 
+/* The picture's tensor with base64 for its bytes, into *out_element, which the caller frees. */
+MUST_CHECK static enum status base64_tensor(const struct input *input, char **out_element,
+                                            struct tensor *out, struct err *err) {
+    const uint32_t size = (uint32_t)base64_encoded_size(input->raw.size);
+    char *element = malloc(sizeof size + size);
+    if (element == NULL) return no_memory(err);
+    memcpy(element, &size, sizeof size);
+    base64_encode(input->raw, element + sizeof size);
+    *out = input->tensors[0];
+    out->data = element;
+    out->size = sizeof size + size;
+    *out_element = element;
+    return ST_OK;
+}
+
+MUST_CHECK static enum status render_tensors(struct inputs *inputs, struct input *input,
+                                             struct buf *body, struct err *err) {
+    const struct view id = {.data = ID_MARK + 1, .size = sizeof ID_MARK - 3};
+    const bool binary = inputs->is_binary;
+    const struct tensor *tensors = input->tensors;
+    struct tensor encoded;
+    char *element = NULL;
+    if (inputs->kind == INPUT_IMAGE && !binary) {
+        enum status status = base64_tensor(input, &element, &encoded, err);
+        if (status != ST_OK) return status;
+        tensors = &encoded;
+    }
+    size_t json_size = 0;
+    buf_clear(body);
+    infer_request_write(body, id, tensors, input->tensor_count, binary, binary, &json_size);
+    free(element);
+    if (body->failed) return no_memory(err);
+    return split_body(inputs, input, buf_view(body), binary ? json_size : 0, err);
+}
+
 enum status inputs_render(struct inputs *inputs, bool binary, struct err *err) {
     inputs->is_binary = binary && inputs->kind != INPUT_JSON;
-    struct view id = {.data = ID_MARK + 1, .size = sizeof ID_MARK - 3};
     struct buf body;
     buf_init(&body);
     enum status status = ST_OK;
     for (size_t i = 0; status == ST_OK && i < inputs->count; i++) {
         struct input *input = &inputs->items[i];
-        if (inputs->kind == INPUT_JSON) {
-            status = render_ready(inputs, input, err);
-        } else {
-            size_t json_size = 0;
-            buf_clear(&body);
-            infer_request_write(&body, id, input->tensors, input->tensor_count, binary, binary,
-                                &json_size);
-            if (body.failed) status = no_memory(err);
-            else status = split_body(inputs, input, buf_view(&body), binary ? json_size : 0, err);
-        }
+        status = inputs->kind == INPUT_JSON ? render_ready(inputs, input, err)
+                                            : render_tensors(inputs, input, &body, err);
         if (status != ST_OK) err_prefix(err, "input %zu of --input %s", i + 1, inputs->source);
     }
     buf_done(&body);

@@ -2,14 +2,23 @@
  * lives in the inputs' arena. Read next: inputs.c, which makes requests of them. */
 #include "load/inputs.h"
 
+#include "prep/image.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { INPUT_FILE_MAX = 1 << 30, INPUT_RANDOM_COUNT = 64, INPUT_MAX_DEPTH = 16 };
+enum {
+    INPUT_FILE_MAX = 1 << 30,
+    INPUT_IMAGES_MAX = 1 << 30, /* bytes of all pictures: they are held, and over HTTP as bodies too */
+    INPUT_RANDOM_COUNT = 64,
+    INPUT_MAX_DEPTH = 16,
+    LENGTH_SIZE = sizeof(uint32_t)
+};
 
+/* Before the bytes lies their length: a BYTES element. */
 MUST_CHECK static enum status read_file(const char *path, struct arena *arena, struct view *out,
                                         struct err *err) {
     struct stat info; /* looked at first: opening a pipe would wait for its writer */
@@ -29,24 +38,31 @@ MUST_CHECK static enum status read_file(const char *path, struct arena *arena, s
                          (long long)info.st_size, INPUT_FILE_MAX);
         goto out;
     }
-    char *data = arena_alloc(arena, (size_t)info.st_size + 1);
-    if (data == NULL) {
+    char *element = arena_alloc(arena, LENGTH_SIZE + (size_t)info.st_size + 1);
+    if (element == NULL) {
         status = err_set(err, ST_NO_MEMORY, "out of memory for %s", path);
         goto out;
     }
+    char *data = element + LENGTH_SIZE;
     size_t size = fread(data, 1, (size_t)info.st_size, file);
     if (ferror(file)) {
         status = err_set(err, ST_IO, "cannot read %s: %s", path, strerror(errno));
         goto out;
     }
     data[size] = 0;
+    memcpy(element, &(uint32_t){(uint32_t)size}, LENGTH_SIZE);
     *out = (struct view){.data = data, .size = size};
 out:
     fclose(file);
     return status;
 }
 
-struct raw_list { struct view *items; size_t count, capacity; };
+struct raw_list {
+    struct view *items;
+    size_t count, capacity;
+    bool is_images; /* only pictures are taken */
+    size_t bytes;   /* of pictures */
+};
 
 MUST_CHECK static enum status raw_add(struct raw_list *list, struct view raw, struct err *err) {
     if (list->count == list->capacity) {
@@ -64,6 +80,29 @@ static bool is_blank(struct view text) {
     for (size_t i = 0; i < text.size; i++)
         if (strchr(" \t\r\n", text.data[i]) == NULL || text.data[i] == 0) return false;
     return true;
+}
+
+MUST_CHECK static enum status add_image(struct raw_list *list, const char *path,
+                                        struct arena *arena, struct err *err) {
+    struct view raw;
+    enum status status = read_file(path, arena, &raw, err);
+    if (status != ST_OK) return status;
+    if (raw.size > INPUT_IMAGES_MAX - list->bytes)
+        return err_set(err, ST_TOO_LARGE,
+                       "with %s there would be more than %d MiB of pictures: give a directory with "
+                       "fewer", path, INPUT_IMAGES_MAX >> 20);
+    list->bytes += raw.size;
+    return raw_add(list, raw, err);
+}
+
+/* Read by its first bytes alone: what lies beside the pictures is not to be held. */
+static bool starts_as_image(const char *path) {
+    char start[16];
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return true; /* let add_image say why */
+    size_t size = fread(start, 1, sizeof start, file);
+    fclose(file);
+    return image_is_known((struct view){.data = start, .size = size});
 }
 
 MUST_CHECK static enum status add_lines(struct raw_list *list, struct view text,
@@ -93,6 +132,8 @@ MUST_CHECK static enum status add_entry(struct raw_list *list, const char *path,
     if (stat(path, &info) != 0) return ST_OK; /* a link to nowhere */
     if (S_ISDIR(info.st_mode)) return add_directory(list, path, depth + 1, arena, err);
     if (!S_ISREG(info.st_mode)) return ST_OK;
+    if (list->is_images)
+        return starts_as_image(path) ? add_image(list, path, arena, err) : ST_OK;
     struct view raw;
     enum status status = read_file(path, arena, &raw, err);
     return status != ST_OK || is_blank(raw) ? status : raw_add(list, raw, err);
@@ -131,6 +172,18 @@ MUST_CHECK static enum status load_texts(const char *path, struct raw_list *list
     return status != ST_OK ? status : add_lines(list, text, err);
 }
 
+MUST_CHECK static enum status load_images(const char *path, struct raw_list *list,
+                                          struct arena *arena, struct err *err) {
+    struct stat info;
+    list->is_images = true;
+    if (stat(path, &info) != 0)
+        return err_set(err, ST_NOT_FOUND, "--input image:%s: %s", path, strerror(errno));
+    if (!S_ISDIR(info.st_mode)) return add_image(list, path, arena, err);
+    enum status status = add_directory(list, path, 0, arena, err);
+    if (status != ST_OK || list->count > 0) return status;
+    return err_set(err, ST_INVALID, "--input image:%s: no JPEG, PNG or WebP there", path);
+}
+
 /* One document over several lines, or JSON Lines: decided by whether the first line closes. */
 MUST_CHECK static enum status load_bodies(const char *path, struct raw_list *list,
                                           struct arena *arena, struct err *err) {
@@ -144,24 +197,27 @@ MUST_CHECK static enum status load_bodies(const char *path, struct raw_list *lis
     return add_lines(list, text, err);
 }
 
-const char *input_kind_name(enum input_kind kind) {
-    return kind == INPUT_TEXT ? "text" : kind == INPUT_JSON ? "json" : "random";
-}
+static const char *const KIND_NAMES[] = {
+    [INPUT_TEXT] = "text", [INPUT_IMAGE] = "image", [INPUT_JSON] = "json", [INPUT_RANDOM] = "random"};
+
+const char *input_kind_name(enum input_kind kind) { return KIND_NAMES[kind]; }
 
 MUST_CHECK static enum status parse_spec(const char *spec, enum input_kind *out_kind,
                                          const char **out_path, struct err *err) {
     *out_path = NULL;
     *out_kind = INPUT_RANDOM;
     if (spec == NULL || strcmp(spec, "random") == 0) return ST_OK;
-    if (strncmp(spec, "text:", 5) == 0) *out_kind = INPUT_TEXT;
-    else if (strncmp(spec, "json:", 5) == 0) *out_kind = INPUT_JSON;
-    else
-        return err_set(err, ST_INVALID,
-                       "--input %s: must be text:PATH, json:FILE or random", spec);
-    *out_path = spec + 5;
-    if (**out_path == 0)
-        return err_set(err, ST_INVALID, "--input %s: a path must follow the colon", spec);
-    return ST_OK;
+    for (int kind = 0; kind < INPUT_RANDOM; kind++) {
+        size_t size = strlen(KIND_NAMES[kind]);
+        if (strncmp(spec, KIND_NAMES[kind], size) != 0 || spec[size] != ':') continue;
+        if (spec[size + 1] == 0)
+            return err_set(err, ST_INVALID, "--input %s: a path must follow the colon", spec);
+        *out_kind = (enum input_kind)kind;
+        *out_path = spec + size + 1;
+        return ST_OK;
+    }
+    return err_set(err, ST_INVALID,
+                   "--input %s: must be text:PATH, image:PATH, json:FILE or random", spec);
 }
 
 enum status inputs_load(const char *spec, struct inputs *out, struct err *err) {
@@ -173,6 +229,7 @@ enum status inputs_load(const char *spec, struct inputs *out, struct err *err) {
     struct inputs loaded = {.kind = kind, .source = spec == NULL ? "random" : spec};
     arena_init(&loaded.arena);
     if (kind == INPUT_TEXT) status = load_texts(path, &list, &loaded.arena, err);
+    else if (kind == INPUT_IMAGE) status = load_images(path, &list, &loaded.arena, err);
     else if (kind == INPUT_JSON) status = load_bodies(path, &list, &loaded.arena, err);
     loaded.count = kind == INPUT_RANDOM ? INPUT_RANDOM_COUNT : list.count;
     if (status == ST_OK && loaded.count == 0)

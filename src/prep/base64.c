@@ -90,3 +90,20 @@ bool base64_decode(struct view text, unsigned char *out, size_t *out_size, size_
     *out_size = size;
     return true;
 }
+
+size_t base64_encoded_size(size_t size) { return (size + 2) / 3 * 4; }
+
+void base64_encode(struct view bytes, char *out) {
+    static const char LETTERS[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *in = (const unsigned char *)bytes.data;
+    for (size_t at = 0; at < bytes.size; at += 3, out += 4) {
+        const size_t left = bytes.size - at;
+        const unsigned bits = (unsigned)in[at] << 16 | (left > 1 ? (unsigned)in[at + 1] << 8 : 0) |
+                              (left > 2 ? in[at + 2] : 0);
+        out[0] = LETTERS[bits >> 18];
+        out[1] = LETTERS[bits >> 12 & 63];
+        out[2] = left > 1 ? LETTERS[bits >> 6 & 63] : '=';
+        out[3] = left > 2 ? LETTERS[bits & 63] : '=';
+    }
+}

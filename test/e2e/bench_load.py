@@ -1,4 +1,5 @@
 """telltale bench against real servers: the stall oracle, errors, interruption, counts."""
+import base64
 import json
 import os
 import re
@@ -203,6 +204,43 @@ def ids_and_texts_reach_the_server():
 
 
 @case
+def pictures_of_mixed_sizes_reach_the_server():
+    with tempfile.TemporaryDirectory() as directory, FakeServer(lambda number: OK) as server:
+        pictures = [b"\xff\xd8\xff" + os.urandom(size) for size in (70000, 10, 3001)]
+        for i, picture in enumerate(pictures):
+            with open(os.path.join(directory, f"{i}.jpg"), "wb") as file:
+                file.write(picture)
+        with open(os.path.join(directory, "LICENSE"), "w", encoding="utf-8") as file:
+            file.write("no picture")
+        options = ("--concurrency", "1", "--requests", "3", "--warmup", "0", "--input",
+                   f"image:{directory}", "--order", "sequential")
+        result = bench_json(server.url, *options)
+        tensors = [json.loads(body)["inputs"][0] for body in server.bodies]
+        equal([base64.b64decode(tensor["data"][0], validate=True) for tensor in tensors], pictures,
+              "pictures in JSON")
+        sent = result["input"]
+        equal((sent["kind"], sent["format"], sent["sent_as"], sent["count"]),
+              ("image", "json", "pictures in base64", 3), "input")
+        equal((sent["bytes"]["min"], sent["bytes"]["max"]), (13, 70003), "sizes")
+        result = bench_json(server.url, *options, "--format", "binary")
+        equal(result["input"]["sent_as"], "pictures", "sent as")
+        for body, picture in zip(server.bodies[3:], pictures):
+            check(body.endswith(len(picture).to_bytes(4, "little") + picture), "binary tensor")
+
+
+@case
+def shapes_of_random_tensors_are_those_asked_for():
+    model = os.path.join(os.path.dirname(__file__), "..", "data", "add.onnx")
+    result = run_program("bench", "--model", model, "--shape", "nothing:1", "--requests", "1")
+    equal(result.returncode, 2, f"exit code; {result.stderr}")
+    check("has no input nothing" in result.stderr, result.stderr)
+    result = run_program("bench", "--simulate", "a=1ms,b=0ms", "--shape", "INPUT0:3,16", "--requests",
+                         "5", "--concurrency", "1", "--json")
+    equal(result.returncode, 0, f"exit code; {result.stderr}")
+    equal(json.loads(result.stdout)["input"]["bytes"]["p50"], 3 * 16 * 4, "bytes of an input")
+
+
+@case
 def ready_bodies_are_sent_as_they_are_with_our_id():
     with tempfile.TemporaryDirectory() as directory, FakeServer(lambda number: OK) as server:
         path = os.path.join(directory, "bodies.jsonl")
@@ -365,6 +403,8 @@ def misuse_is_exit_2_and_names_the_option():
                           (("--url", "ftp://x", "--model-name", "m"), "http://"),
                           (("--simulate", "a=1ms", "--input", "what"), "--input"),
                           (("--simulate", "a=1ms", "--concurrency", "0"), "--concurrency"),
+                          (("--simulate", "a=1ms", "--shape", "x:1", "--input", "text:x"),
+                           "--shape"),
                           (("--simulate", "a=1ms", "--tokens"), "--tokens")):
         result = run_program("bench", *options)
         equal(result.returncode, 2, f"{options}: exit code")

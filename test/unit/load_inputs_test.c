@@ -2,6 +2,7 @@
 #include "load/inputs.h"
 
 #include "load/target.h"
+#include "prep/base64.h"
 #include "prep/tokenizer.h"
 #include "proto/infer_json.h"
 
@@ -21,14 +22,16 @@ static void path_of(const char *name, char *out, size_t out_size) {
     snprintf(out, out_size, "%s/%s", directory, name);
 }
 
-static void write_file(const char *name, const char *text) {
+static void write_bytes(const char *name, const void *bytes, size_t size) {
     char path[128];
     path_of(name, path, sizeof path);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
 }
+
+static void write_file(const char *name, const char *text) { write_bytes(name, text, strlen(text)); }
 
 static struct inputs load(const char *kind, const char *name, enum status expected) {
     char spec[192];
@@ -221,6 +224,189 @@ static void urls_are_taken_apart(void **state) {
         assert_int_equal(http_url_parse(bad[i], &url, NULL), ST_INVALID);
 }
 
+static const unsigned char JPEG[] = {0xff, 0xd8, 0xff, 0xe0, 0, 16, 'J', 'F', 'I', 'F', 0, 1};
+static const unsigned char PNG[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D',
+                                    'R', 0, 0};
+
+static void make_pictures(void) {
+    char path[128];
+    path_of("pictures", path, sizeof path);
+    if (mkdir(path, 0700) != 0) return; /* an earlier test's */
+    path_of("pictures/below", path, sizeof path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_bytes("pictures/b.jpg", JPEG, sizeof JPEG);
+    write_bytes("pictures/below/a", PNG, sizeof PNG);
+    write_file("pictures/README", "where they come from");
+    write_file("pictures/empty.jpg", "");
+}
+
+static void a_directory_gives_its_pictures_and_no_other_files(void **state) {
+    (void)state;
+    make_pictures();
+    struct inputs inputs = load("image", "pictures", ST_OK);
+    assert_int_equal(inputs.kind, INPUT_IMAGE);
+    assert_int_equal(inputs.count, 2);
+    assert_int_equal(inputs.items[0].raw.size, sizeof JPEG);
+    assert_memory_equal(inputs.items[0].raw.data, JPEG, sizeof JPEG);
+    assert_memory_equal(inputs.items[1].raw.data, PNG, sizeof PNG);
+    struct distribution bytes, tokens;
+    assert_int_equal(inputs_sizes(&inputs, &bytes, &tokens, NULL), ST_OK);
+    assert_int_equal(bytes.min, sizeof JPEG);
+    assert_int_equal(bytes.max, sizeof PNG);
+    inputs_done(&inputs);
+    inputs = load("image", "pictures/README", ST_OK); /* named: sent whatever it is */
+    assert_int_equal(inputs.count, 1);
+    inputs_done(&inputs);
+}
+
+static void a_directory_without_pictures_is_an_error(void **state) {
+    (void)state;
+    char path[128], spec[160];
+    struct inputs inputs;
+    struct err err = {0};
+    path_of("letters", path, sizeof path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_file("letters/a", "a letter");
+    snprintf(spec, sizeof spec, "image:%s", path);
+    assert_int_equal(inputs_load(spec, &inputs, &err), ST_INVALID);
+    assert_non_null(strstr(err.text, "no JPEG, PNG or WebP"));
+    load("image", "nowhere", ST_NOT_FOUND);
+}
+
+static const struct input_spec IMAGE_SPECS[] = {
+    {{"threshold", 9}, DTYPE_FP32, 1, ANY}, {{"IMAGE", 5}, DTYPE_BYTES, 1, ANY}};
+
+static void render(const struct input *input, struct buf *out) {
+    buf_clear(out);
+    buf_append(out, input->body_head.data, input->body_head.size);
+    buf_text(out, "x");
+    buf_append(out, input->body_tail.data, input->body_tail.size);
+}
+
+static void base64_is_padded_by_what_is_missing_of_three_bytes(void **state) {
+    (void)state;
+    static const char *const PAIRS[][2] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="}, {"\xff\xef\xbe", "/+++"}};
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
+        char out[16] = "";
+        struct view bytes = view_of(PAIRS[i][0]);
+        assert_int_equal(base64_encoded_size(bytes.size), strlen(PAIRS[i][1]));
+        base64_encode(bytes, out);
+        assert_string_equal(out, PAIRS[i][1]);
+    }
+}
+
+static void a_picture_goes_into_the_bytes_input_as_base64_or_as_it_is(void **state) {
+    (void)state;
+    make_pictures();
+    struct inputs inputs = load("image", "pictures/b.jpg", ST_OK);
+    struct input_shape shape = {IMAGE_SPECS, 2};
+    struct buf body;
+    struct view element;
+    buf_init(&body);
+    assert_int_equal(inputs_make_tensors(&inputs, shape, NULL, false, 0, 1, NULL), ST_OK);
+    const struct input *input = &inputs.items[0];
+    assert_int_equal(input->tensor_count, 1);
+    assert_true(view_is(input->tensors[0].name, "IMAGE"));
+    assert_true(tensor_bytes_valid(input->tensors[0].data, input->tensors[0].size, 1));
+    assert_true(tensor_bytes_at(&input->tensors[0], 0, &element));
+    assert_int_equal(element.size, sizeof JPEG);
+    assert_memory_equal(element.data, JPEG, sizeof JPEG);
+    assert_int_equal(inputs_render(&inputs, false, NULL), ST_OK);
+    render(input, &body);
+    assert_int_equal(input->json_size, 0);
+    assert_non_null(memmem(body.data, body.size, "[\"/9j/4AAQSkZJRgAB\"]", 20));
+    assert_int_equal(inputs_render(&inputs, true, NULL), ST_OK);
+    render(input, &body);
+    assert_int_equal(body.size, input->json_size + 1 + 4 + sizeof JPEG);
+    assert_memory_equal(body.data + body.size - sizeof JPEG, JPEG, sizeof JPEG);
+    buf_done(&body);
+    inputs_done(&inputs);
+}
+
+static void a_model_without_a_bytes_input_takes_no_pictures(void **state) {
+    (void)state;
+    make_pictures();
+    struct inputs inputs = load("image", "pictures", ST_OK);
+    struct err err = {0};
+    struct input_shape shape = {IMAGE_SPECS, 1};
+    assert_int_equal(inputs_make_tensors(&inputs, shape, NULL, false, 0, 1, &err), ST_INVALID);
+    assert_non_null(strstr(err.text, "takes no pictures"));
+    inputs_done(&inputs);
+}
+
+static const int64_t PLANES[] = {-1, 3, -1, -1};
+static const int64_t NO_DIMS[] = {0};
+
+static enum status apply_shape(const char *text, struct input_spec *specs, struct arena *arena,
+                               struct err *err) {
+    specs[0] = (struct input_spec){{"input:0", 7}, DTYPE_FP32, 4, PLANES};
+    specs[1] = (struct input_spec){{"sr", 2}, DTYPE_INT64, 0, NO_DIMS};
+    return inputs_apply_shapes(&text, 1, specs, 2, arena, err);
+}
+
+static void a_given_shape_fills_the_free_dimensions_of_random_tensors(void **state) {
+    (void)state;
+    struct arena arena;
+    struct input_spec specs[2];
+    struct inputs inputs;
+    arena_init(&arena);
+    assert_int_equal(apply_shape("input:0:2,3,20,30", specs, &arena, NULL), ST_OK);
+    assert_int_equal(inputs_load("random", &inputs, NULL), ST_OK);
+    struct input_shape shape = {specs, 2};
+    assert_int_equal(inputs_make_tensors(&inputs, shape, NULL, false, 0, 1, NULL), ST_OK);
+    const struct tensor *tensor = &inputs.items[5].tensors[0];
+    const int64_t expected[] = {2, 3, 20, 30};
+    assert_int_equal(tensor->rank, 4);
+    assert_memory_equal(tensor->shape, expected, sizeof expected);
+    assert_int_equal(tensor->size, 2 * 3 * 20 * 30 * 4);
+    inputs_done(&inputs);
+    arena_done(&arena);
+}
+
+static void a_shape_that_does_not_fit_names_what_the_model_declares(void **state) {
+    (void)state;
+    static const struct { const char *text, *part; } BAD[] = {
+        {"input:0:2,4,20,30", "declares [-1,3,-1,-1]"},
+        {"input:0:2,3,20", "declares [-1,3,-1,-1]"},
+        {"input:2,3,20,30", "no input input, but input:0, sr"},
+        {"input:0", "dimension 0 must be 1 to"},
+        {"input", "NAME:1,3,224,224"},
+        {"input:0:", "NAME:1,3,224,224"},
+        {":1,2", "NAME:1,3,224,224"},
+        {"input:0:1,3,0,5", "dimension 2 must be 1 to"},
+        {"input:0:1,3,,5", "dimension 2"},
+        {"input:0:1,3,-1,5", "dimension 2"},
+        {"input:0:1,3,5000000000,5", "dimension 2 must be 1 to"},
+        {"input:0:1,1,1,1,1,1,1,1,1", "more than 8"},
+    };
+    struct arena arena;
+    struct input_spec specs[2];
+    arena_init(&arena);
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        struct err err = {0};
+        assert_int_equal(apply_shape(BAD[i].text, specs, &arena, &err), ST_INVALID);
+        if (strstr(err.text, BAD[i].part) == NULL) fail_msg("%s", err.text);
+    }
+    arena_done(&arena);
+}
+
+static void random_texts_come_in_the_number_that_the_shape_says(void **state) {
+    (void)state;
+    struct arena arena;
+    struct inputs inputs;
+    arena_init(&arena);
+    struct input_spec spec = TEXT_SPEC;
+    const char *text = "TEXT:3";
+    assert_int_equal(inputs_apply_shapes(&text, 1, &spec, 1, &arena, NULL), ST_OK);
+    assert_int_equal(inputs_load("random", &inputs, NULL), ST_OK);
+    struct input_shape shape = {&spec, 1};
+    assert_int_equal(inputs_make_tensors(&inputs, shape, NULL, false, 0, 1, NULL), ST_OK);
+    assert_true(tensor_bytes_valid(inputs.items[0].tensors[0].data, inputs.items[0].tensors[0].size, 3));
+    inputs_done(&inputs);
+    arena_done(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_gives_a_text_a_line_without_blank_ones),
@@ -231,6 +417,14 @@ int main(void) {
         cmocka_unit_test(a_ready_body_loses_its_own_id),
         cmocka_unit_test(tokens_are_sent_as_ids_and_counted),
         cmocka_unit_test(the_order_is_a_permutation_that_the_seed_decides),
+        cmocka_unit_test(a_directory_gives_its_pictures_and_no_other_files),
+        cmocka_unit_test(a_directory_without_pictures_is_an_error),
+        cmocka_unit_test(base64_is_padded_by_what_is_missing_of_three_bytes),
+        cmocka_unit_test(a_picture_goes_into_the_bytes_input_as_base64_or_as_it_is),
+        cmocka_unit_test(a_model_without_a_bytes_input_takes_no_pictures),
+        cmocka_unit_test(a_given_shape_fills_the_free_dimensions_of_random_tensors),
+        cmocka_unit_test(a_shape_that_does_not_fit_names_what_the_model_declares),
+        cmocka_unit_test(random_texts_come_in_the_number_that_the_shape_says),
         cmocka_unit_test(urls_are_taken_apart),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
