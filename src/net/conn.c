@@ -97,9 +97,32 @@ void conn_release(struct conn *conn) {
     free(conn);
 }
 
+/* One read a round for each. Rounds and not turns: epoll reports who stays readable in the same
+ * order again, and the first ones would use up every turn's share. */
+static bool is_put_off(struct conn *conn) {
+    struct loop *loop = conn->loop;
+    const bool had_its_read = conn->round == loop->round;
+    if (!had_its_read && mono_ns() - loop->turn_ns >= LOOP_SHARE_NS)
+        loop->has_put_off = true;
+    if (had_its_read || loop->has_put_off) {
+        if (conn->put_off_ns == 0)
+            conn->put_off_ns = loop->turn_ns;
+        return true;
+    }
+    conn->round = loop->round;
+    conn->readable_ns = conn->put_off_ns ? conn->put_off_ns : loop->turn_ns;
+    conn->put_off_ns = 0;
+    return false;
+}
+
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
     (void)suggested;
     struct conn *conn = handle->data;
+    loop_enter(conn->loop);
+    if (is_put_off(conn)) { /* libuv then says UV_ENOBUFS and lets it be until the next turn */
+        *out = (uv_buf_t){.base = NULL, .len = 0};
+        return;
+    }
     size_t room = 0;
     char *to = NULL;
     if (conn->events->read_room && !conn->is_finishing)
@@ -108,6 +131,8 @@ static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
         to = conn->loop->read_bytes;
         room = sizeof conn->loop->read_bytes;
     }
+    if (room > LOOP_READ_MAX)
+        room = LOOP_READ_MAX;
     *out = (uv_buf_t){.base = to, .len = room};
 }
 
@@ -119,7 +144,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *room) {
             conn->events->on_data(conn, conn->ctx, room->base, (size_t)size);
         return;
     }
-    if (size == 0) /* nothing to read after all */
+    if (size == 0 || size == UV_ENOBUFS) /* nothing to read after all, or not now */
         return;
     (void)uv_read_stop(stream);
     if (size != UV_EOF)
@@ -140,6 +165,8 @@ void conn_start(struct conn *conn, const struct conn_events *events, void *ctx) 
     if (conn->is_broken) /* perhaps by a write before this */
         list_failure(conn);
 }
+
+uint64_t conn_readable_ns(const struct conn *conn) { return conn->readable_ns; }
 
 void conn_pause_reading(struct conn *conn) { (void)uv_read_stop((uv_stream_t *)&conn->tcp); }
 

@@ -48,6 +48,9 @@ MUST_CHECK enum status conn_connect(struct loop *loop, const char *host, uint16_
                                                          enum status status, const char *detail),
                                     void *ctx, struct conn **out, struct err *err);
 void conn_start(struct conn *conn, const struct conn_events *events, void *ctx);
+/* When the bytes that on_data is being given, or has been given last, were first seen to be there:
+ * the beginning of this turn of the loop, or of an earlier one where reading was put off. */
+uint64_t conn_readable_ns(const struct conn *conn);
 void conn_pause_reading(struct conn *conn);
 void conn_resume_reading(struct conn *conn);
 /* Writes head and body at once: tries the kernel first, queues what is left (bytes are copied

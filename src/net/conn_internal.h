@@ -12,6 +12,9 @@ struct conn {
     struct loop *loop;
     const struct conn_events *events; /* NULL before conn_start */
     void *ctx;
+    uint64_t round;       /* of the loop, in which it was read last */
+    uint64_t put_off_ns;  /* since when it is readable and has not been read; 0: not so */
+    uint64_t readable_ns; /* of the last read */
     uint32_t writes_pending;
     bool has_ended;    /* the peer closed its side, or on_end was called */
     bool is_broken;    /* nothing can be written any more */

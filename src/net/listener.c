@@ -18,6 +18,10 @@ struct listener {
     void (*on_accept)(void *ctx, struct conn *conn);
     void *ctx;
     uint16_t port;
+    uint64_t turn;         /* of the loop, that `accepted` is counted in */
+    unsigned accepted;
+    bool is_waiting;       /* in loop->accepting: libuv holds a connection for the next turn */
+    struct listener *accepting_next;
     uv_tcp_t refused; /* takes connections when memory is out, one at a time */
     bool refused_is_open;
     bool is_closing, is_closed;
@@ -62,10 +66,24 @@ static void accept_one(struct listener *listener) {
     listener->on_accept(listener->ctx, conn);
 }
 
+/* Takes it out of the list of those that go on in the next turn. */
+static void stop_waiting(struct listener *listener) {
+    struct listener **at = &listener->loop->accepting;
+    while (*at && *at != listener)
+        at = &(*at)->accepting_next;
+    if (*at)
+        *at = listener->accepting_next;
+    listener->is_waiting = false;
+}
+
 void listener_accept_waiting(struct listener *listener) {
     uv_os_fd_t fd = -1;
     if (listener->is_closing || uv_fileno((const uv_handle_t *)&listener->tcp, &fd) != 0)
         return;
+    if (listener->is_waiting) {
+        stop_waiting(listener);
+        accept_one(listener);
+    }
     for (int i = 0; i < BACKLOG; i++) { /* no more than can have waited: new ones keep coming */
         const int accepted = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (accepted < 0 && (errno == ECONNABORTED || errno == EINTR))
@@ -84,10 +102,51 @@ void listener_accept_waiting(struct listener *listener) {
     }
 }
 
+/* Many clients that connect at once would make one long turn: the rest is left with libuv, which
+ * does not look at the socket again before it was taken. */
+static bool is_enough(struct listener *listener) {
+    struct loop *loop = listener->loop;
+    if (listener->turn != loop->turn_number) {
+        listener->turn = loop->turn_number;
+        listener->accepted = 0;
+    }
+    return ++listener->accepted > LOOP_ACCEPTS;
+}
+
+static void wait_a_turn(struct listener *listener) {
+    struct loop *loop = listener->loop;
+    listener->is_waiting = true;
+    listener->accepting_next = loop->accepting;
+    loop->accepting = listener;
+    loop_again(loop, true);
+}
+
+void listener_go_on(struct loop *loop) {
+    struct listener *listener = loop->accepting;
+    loop->accepting = NULL;
+    loop_again(loop, false);
+    while (listener) {
+        struct listener *next = listener->accepting_next;
+        if (listener->turn == loop->turn_number) { /* it was put off in this very turn */
+            wait_a_turn(listener);
+        } else {
+            loop_enter(loop);
+            listener->is_waiting = false;
+            (void)is_enough(listener);
+            accept_one(listener);
+        }
+        listener = next;
+    }
+}
+
 static void on_connection(uv_stream_t *server, int status) {
     struct listener *listener = server->data;
     loop_enter(listener->loop);
-    if (status == 0) /* else it went away again, or descriptors are out: libuv sheds it */
+    if (status != 0) /* it went away again, or descriptors are out: libuv sheds it */
+        return;
+    if (is_enough(listener))
+        wait_a_turn(listener);
+    else
         accept_one(listener);
 }
 
@@ -164,5 +223,7 @@ void listener_close(struct listener *listener) {
     if (!listener || listener->is_closing)
         return;
     listener->is_closing = true;
+    if (listener->is_waiting) /* libuv closes the connection that it holds */
+        stop_waiting(listener);
     uv_close((uv_handle_t *)&listener->tcp, on_listener_closed);
 }

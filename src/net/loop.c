@@ -43,15 +43,28 @@ static void end_turn(struct loop *loop) {
         loop->turn_end(loop->turn_end_ctx);
 }
 
-static void on_check(uv_check_t *check) { end_turn(check->data); }
+static void on_check(uv_check_t *check) {
+    struct loop *loop = check->data;
+    if (!loop->has_put_off)
+        loop->round++;
+    loop->has_put_off = false;
+    if (loop->accepting)
+        listener_go_on(loop);
+    end_turn(loop);
+}
+
+static void on_again(uv_idle_t *idle) { (void)idle; }
 
 /* Callbacks of closed and connected handles run between check and prepare: theirs is a turn too. */
 static void on_prepare(uv_prepare_t *prepare) {
     struct loop *loop = prepare->data;
     while (loop->failed || loop->turn_is_dirty) /* turn_end may find more broken connections */
         end_turn(loop);
-    loop->turn_is_stamped = false;
     timers_arm(loop);
+    loop->turn_number++;
+    if (loop->turn_is_stamped && loop->turn_over)
+        loop->turn_over(loop->turn_over_ctx, mono_ns() - loop->turn_ns);
+    loop->turn_is_stamped = false;
 }
 
 /* A peer that has gone must be an error of write(), not the end of the process. */
@@ -73,17 +86,26 @@ enum status loop_create(struct loop **out, struct err *err) {
     }
     loop->turn_is_stamped = loop->turn_is_dirty = false;
     loop->turn_ns = mono_ns();
+    loop->turn_number = 0;
     loop->turn_end = NULL;
     loop->turn_end_ctx = NULL;
+    loop->turn_over = NULL;
+    loop->turn_over_ctx = NULL;
+    loop->round = 1;
+    loop->has_put_off = false;
+    loop->accepting = NULL;
     loop->failed = NULL;
     loop->timers = NULL;
     uv_prepare_init(&loop->uv, &loop->prepare);
     uv_check_init(&loop->uv, &loop->check);
     loop->prepare.data = loop->check.data = loop;
+    uv_idle_init(&loop->uv, &loop->again);
+    loop->again.data = loop;
     uv_prepare_start(&loop->prepare, on_prepare);
     uv_check_start(&loop->check, on_check);
     uv_unref((uv_handle_t *)&loop->prepare);
     uv_unref((uv_handle_t *)&loop->check);
+    uv_unref((uv_handle_t *)&loop->again);
     const enum status status = timers_open(loop, err);
     if (status != ST_OK) {
         loop_free(loop);
@@ -97,6 +119,8 @@ void loop_free(struct loop *loop) {
     if (!loop)
         return;
     loop->turn_end = NULL;
+    loop->turn_over = NULL;
+    uv_close((uv_handle_t *)&loop->again, NULL);
     uv_close((uv_handle_t *)&loop->prepare, NULL);
     uv_close((uv_handle_t *)&loop->check, NULL);
     timers_close(loop);
@@ -123,6 +147,18 @@ uint64_t loop_turn_ns(const struct loop *loop) { return loop->turn_ns; }
 void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx) {
     loop->turn_end = fn;
     loop->turn_end_ctx = ctx;
+}
+
+void loop_on_turn_over(struct loop *loop, void (*fn)(void *ctx, uint64_t busy_ns), void *ctx) {
+    loop->turn_over = fn;
+    loop->turn_over_ctx = ctx;
+}
+
+void loop_again(struct loop *loop, bool wanted) {
+    if (wanted)
+        (void)uv_idle_start(&loop->again, on_again); /* started already: no harm */
+    else
+        (void)uv_idle_stop(&loop->again);
 }
 
 struct loop_wake {

@@ -1,8 +1,13 @@
 /* One event loop, one thread (libuv underneath; no other folder includes uv.h but serve/ and
  * load/ for their timers and signals through this header's wrappers). Knows no protocol.
  *
- * A turn of the loop: all readable connections are drained first, then on_turn_end runs once, so
- * that whoever queues work during the turn can wake its consumer once. */
+ * A turn of the loop: readable connections are read first, then on_turn_end runs once, so that
+ * whoever queues work during the turn can wake its consumer once.
+ *
+ * Turns are kept short, since whatever becomes ready meanwhile waits for the next one: each
+ * connection is read once, at most LOOP_READ_MAX bytes, and when reading has taken LOOP_SHARE_NS
+ * the others come in the next turn, before those that have had theirs; so do connections to be
+ * accepted beyond LOOP_ACCEPTS. Who works off a list of his own in a turn does likewise. */
 #ifndef TELLTALE_NET_LOOP_H
 #define TELLTALE_NET_LOOP_H
 
@@ -12,6 +17,11 @@
 #include <stdint.h>
 
 struct loop;
+enum {
+    LOOP_SHARE_NS = 500000,     /* what reading may take of a turn, and any other kind of work */
+    LOOP_READ_MAX = 256 * 1024, /* some 50 us to copy */
+    LOOP_ACCEPTS = 16           /* some 20 us each */
+};
 /* The creators of wakes, timers and signals give NULL when memory or descriptors are out. */
 MUST_CHECK enum status loop_create(struct loop **out, struct err *err);
 void loop_free(struct loop *loop); /* everything on it must be closed; NULL allowed */
@@ -25,6 +35,10 @@ uint64_t loop_turn_ns(const struct loop *loop);
  * when others ran meanwhile (connections that closed, say): work queued by any callback is
  * followed by a call. */
 void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
+
+/* Called before the loop waits, with the time since the turn's first callback: how long something
+ * that became ready meanwhile may have waited. For counting. */
+void loop_on_turn_over(struct loop *loop, void (*fn)(void *ctx, uint64_t busy_ns), void *ctx);
 
 /* Wakes the loop from any thread and runs fn on it; several wakes may become one call. The write
  * to the eventfd is skipped while a wake is pending. */

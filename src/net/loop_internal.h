@@ -15,11 +15,18 @@ struct loop {
     uv_loop_t uv;
     uv_prepare_t prepare; /* before the loop waits */
     uv_check_t check;     /* after it waited and ran the callbacks */
+    uv_idle_t again;      /* while it is started the loop does not wait */
     bool turn_is_stamped;
     bool turn_is_dirty; /* a callback ran since turn_end was last called */
-    uint64_t turn_ns;
+    uint64_t turn_ns, turn_number;
     void (*turn_end)(void *ctx);
     void *turn_end_ctx;
+    void (*turn_over)(void *ctx, uint64_t busy_ns);
+    void *turn_over_ctx;
+    /* Every readable connection is read once a round; a round is a turn, or as many as it takes. */
+    uint64_t round;
+    bool has_put_off;    /* somebody's turn to be read has not come in this round */
+    struct listener *accepting; /* listeners with a connection left for the next turn */
     struct conn *failed; /* connections that owe an on_end, see conn.c */
     struct timer_heap *timers;
     char read_bytes[LOOP_READ_BYTES]; /* shared by the connections, one read at a time */
@@ -27,6 +34,12 @@ struct loop {
 
 /* First thing in every callback that libuv makes: stamps the turn, and sees to turn_end. */
 void loop_enter(struct loop *loop);
+
+/* While it is wanted, turns follow each other without waiting. */
+void loop_again(struct loop *loop, bool wanted);
+
+/* listener.c: accepts what was left for this turn */
+void listener_go_on(struct loop *loop);
 
 /* timer.c */
 enum status timers_open(struct loop *loop, struct err *err);
