@@ -89,6 +89,10 @@ bool dom_u32(json_value value, uint32_t *out) {
     return true;
 }
 
+bool dom_double(json_value value, double *out) {
+    return !unpack(value).get_double().get(*out);
+}
+
 size_t dom_count(json_value value) {
     size_t count = 0;
     simdjson::dom::array array;

@@ -32,6 +32,7 @@ enum json_kind dom_kind_of(struct json_value value);
 struct view dom_string(struct json_value value); /* empty unless a string; may hold NUL bytes */
 bool dom_bool(struct json_value value);          /* false unless true */
 bool dom_u32(struct json_value value, uint32_t *out); /* false unless an integer in range */
+bool dom_double(struct json_value value, double *out); /* false unless a number */
 size_t dom_count(struct json_value value);       /* elements or members; 0 for the rest */
 /* The last member of that name, as serde keeps it; false when value is no object or has none. */
 bool dom_member(struct json_value value, const char *name, struct json_value *out);
