@@ -30,7 +30,8 @@ static enum status skip_url_head(struct view *text, struct err *err) {
 
 static enum status refuse_text(struct view sent, struct view text, size_t bad, struct err *err) {
     const size_t skipped = sent.size - text.size;
-    const char *name = skipped == 0 ? image_other_name(sent) : NULL;
+    /* 16: binary files have shown by then that they are none */
+    const char *name = skipped == 0 && bad < 16 ? image_other_name(sent) : NULL;
     if (name != NULL) {
         return err_set(err, ST_INVALID, "the picture looks like %s: send a JPEG, PNG or WebP", name);
     }

@@ -16,7 +16,7 @@ static uint16_t half_of(double value) {
     int exponent;
     (void)frexp(size, &exponent); /* size = m * 2^exponent, 0.5 <= m < 1 */
     const int least = -14;        /* of the normal numbers: 2^-14 */
-    const int power = exponent - 1 < least ? least : exponent - 1;
+    const int power = size == 0 || exponent - 1 < least ? least : exponent - 1;
     const double steps = rint(ldexp(size, 10 - power)); /* of 2^(power - 10) */
     /* A carry out of the 10 bits goes on into the exponent, as it should. */
     return (uint16_t)(sign | (uint16_t)((unsigned)(power - least) * 1024 + (unsigned)steps));

@@ -270,7 +270,7 @@ def check_pixels(program):
         scale, mean, std = 1.0, [0.0] * 3, [1.0] * 3
         if dtype != 1:
             scale = float(RANDOM.choice([1.0, 1 / 255, 1 / 128, RANDOM.normal() * 10.0 ** RANDOM.integers(-7, 4)]))
-            mean, std = list(RANDOM.normal(size=3)), list(RANDOM.uniform(0.001, 300, size=3))
+            mean, std = list(RANDOM.normal(size=3) if case % 4 else np.zeros(3)), list(RANDOM.uniform(0.001, 300, size=3))
         blank = width if case % 2 else int(RANDOM.integers(0, width + 3))
         values = array.reshape(height, width, channels)
         if color == 1:
