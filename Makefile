@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test perf install clean help setup-build setup-run setup-test setup-perf
+.PHONY: all demo test check-prep perf install clean help setup-build setup-run setup-models setup-test setup-perf
 .DEFAULT_GOAL := all
 
 all: setup-build build-release ## build ./build/telltale
@@ -13,6 +13,9 @@ demo: setup-run build-program ## serve a real model badly, then well, and see wh
 
 test: setup-test ## build and run every test
 	@./scripts/run_tests
+
+check-prep: setup-test build-release ## every comparison of pre- and postprocessing, in full
+	@./scripts/check_prep --build $(BUILD)
 
 perf: setup-perf build-release ## run every benchmark of perf/
 	@./scripts/run_perf
@@ -24,7 +27,7 @@ clean: ## remove what was built (.deps stays)
 	rm -rf build build-*
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10 | sed 's/^/  make /'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12 | sed 's/^/  make /'
 
 setup-build:
 	@./scripts/setup build
@@ -32,6 +35,8 @@ setup-run:
 	@./scripts/setup run
 setup-test:
 	@./scripts/setup test
+setup-models:
+	@./scripts/setup models
 setup-perf:
 	@./scripts/setup perf
 
