@@ -6,6 +6,8 @@
 
 #define MS(ns) ((ns) / 1e6)
 #define PERCENT(share) ((share) * 100)
+#define LONGER 1.2    /* slow ones' tokens or bytes against the middle's */
+#define LATE_NS 0.2e6 /* a wake-up, or a wait for a processor, that is felt */
 
 /* key, label and unit must be static texts. */
 void finding_figure(struct finding *finding, const char *key, const char *label, const char *unit,
@@ -35,8 +37,10 @@ CAUSE_PART(inline);
 CAUSE_PART(length);
 CAUSE_PART(lock);
 CAUSE_PART(network);
+CAUSE_PART(pictures);
 CAUSE_PART(processor);
 CAUSE_PART(send);
+CAUSE_PART(starved_workers);
 CAUSE_PART(timer);
 CAUSE_PART(tokenizing);
 CAUSE_PART(variation);
@@ -57,6 +61,7 @@ CAUSE_HOLDS(lock);
 CAUSE_HOLDS(long_inputs);
 CAUSE_HOLDS(network);
 CAUSE_HOLDS(padding);
+CAUSE_HOLDS(pictures);
 CAUSE_HOLDS(processor);
 CAUSE_HOLDS(queueing);
 CAUSE_HOLDS(saturated);

@@ -1,105 +1,11 @@
-/* Rules about work: tokenizing, execution, getting a processor, bodies and clients. Any thread;
- * pure. Invariant: of an execution's time, the parts for length, batch size, waiting for a
- * processor and variation do not overlap. Read next: causes.c, the table. */
+/* Rules about work: execution, getting a processor, bodies and clients. Any thread; pure. Invariant: of an execution's time, the parts for length, batch size, waiting for a
+ * processor and variation do not overlap. Read next:
+ * cause_rules_prepare.c, causes.c (the table). */
 #include "diag/cause_rules.h"
 
 #include <math.h>
 
 #define FIT_MIN_R2 0.3
-#define LONGER 1.2    /* slow ones' tokens or bytes against the middle's */
-#define LATE_NS 0.2e6 /* a wake-up, or a wait for a processor, that is felt */
-
-/* ---- tokenizing ---- */
-
-/* Its own tokenizing, its neighbours' in the same batch (stamped as dispatch before its turn and
- * as preprocess_wait after it), and that of earlier batches while it waited for the instance. */
-double cause_part_inline(const struct evidence *evidence, const struct run_request *request) {
-    if (!evidence->is_inline)
-        return 0;
-    return (double)request->part_ns[STAGE_PREPROCESS] +
-           (double)request->part_ns[STAGE_PREPROCESS_WAIT] +
-           fmax(request->part_ns[STAGE_DISPATCH] - evidence_wake_ns(request), 0) +
-           (double)request->tokenizing_wait_ns;
-}
-
-bool cause_holds_inline(const struct evidence *evidence, struct finding *finding) {
-    const struct group *slow = &evidence->slow;
-    const double own = slow->part_ns[STAGE_PREPROCESS];
-    const double neighbours = slow->part_ns[STAGE_PREPROCESS_WAIT] +
-                              fmax(slow->part_ns[STAGE_DISPATCH] - slow->wake_ns, 0);
-    if (!evidence->is_inline)
-        return finding_unless(finding, "no instance tokenizes in this run");
-    finding_figure(finding, "own_ms", "its own tokenizing", "ms", MS(own));
-    finding_figure(finding, "neighbours_ms", "waiting for its batch's other texts", "ms",
-                   MS(neighbours));
-    finding_figure(finding, "earlier_ms", "waiting while earlier batches were tokenized", "ms",
-                   MS(fmax(finding->slow_ns - own - neighbours, 0)));
-    finding_figure(finding, "inline_batch_ms", "tokenizing in the instance's thread, a batch", "ms",
-                   MS(evidence->batches.inline_ns));
-    finding_figure(finding, "execute_batch_ms", "against the model", "ms",
-                   MS(evidence->batches.execute_ns));
-    finding_advise(finding,
-                   "use --preprocess pool: the instance then runs the model and nothing else");
-    finding_expect(evidence, finding, own);
-    return true;
-}
-
-double cause_part_workers(const struct evidence *evidence, const struct run_request *request) {
-    const double before = evidence->is_inline ? 0 : (double)request->part_ns[STAGE_PREPROCESS_WAIT];
-    return before + (double)request->part_ns[STAGE_POSTPROCESS_WAIT];
-}
-
-bool cause_holds_workers(const struct evidence *evidence, struct finding *finding) {
-    finding_figure(finding, "wait_slow_ms", "waiting for a worker, slow", "ms",
-                   MS(finding->slow_ns));
-    finding_figure(finding, "wait_middle_ms", "middle", "ms", MS(finding->middle_ns));
-    finding_figure(finding, "preprocess_ms", "tokenizing itself, slow", "ms",
-                   MS(evidence->slow.part_ns[STAGE_PREPROCESS]));
-    if (evidence->run->config.workers > 0)
-        finding_figure(finding, "workers", "workers", "", (double)evidence->run->config.workers);
-    if (finding->slow_ns < LATE_NS)
-        return finding_unless(finding, "the wait for a worker is %.3f ms", MS(finding->slow_ns));
-    finding_advise(finding,
-                   "more --workers while processors are free, or shorter texts (--max-tokens)");
-    finding_expect(evidence, finding, 0);
-    return true;
-}
-
-double cause_part_tokenizing(const struct evidence *evidence, const struct run_request *request) {
-    return evidence->is_inline ? 0 : (double)request->part_ns[STAGE_PREPROCESS];
-}
-
-static bool is_text_longer(const struct evidence *evidence) {
-    return evidence->slow.bytes_in > LONGER * evidence->middle.bytes_in ||
-           evidence->slow.tokens > LONGER * evidence->middle.tokens;
-}
-
-static void tokenizing_figures(const struct evidence *evidence, struct finding *finding) {
-    finding_figure(finding, "preprocess_slow_ms", "tokenizing, slow", "ms", MS(finding->slow_ns));
-    finding_figure(finding, "preprocess_middle_ms", "middle", "ms", MS(finding->middle_ns));
-    finding_figure(finding, "bytes_slow", "body, slow", "bytes", evidence->slow.bytes_in);
-    finding_figure(finding, "bytes_middle", "middle", "bytes", evidence->middle.bytes_in);
-}
-
-bool cause_holds_tokenizing(const struct evidence *evidence, struct finding *finding) {
-    tokenizing_figures(evidence, finding);
-    if (!is_text_longer(evidence))
-        return finding_unless(finding, "the slow ones' texts are not longer");
-    finding_advise(finding, "the slow ones' texts are longer: --max-tokens cuts them earlier");
-    return true;
-}
-
-bool cause_holds_starved_workers(const struct evidence *evidence, struct finding *finding) {
-    tokenizing_figures(evidence, finding);
-    if (is_text_longer(evidence))
-        return finding_unless(finding, "the slow ones' texts are longer");
-    if (finding->slow_ns < LATE_NS)
-        return finding_unless(finding, "tokenizing takes %.3f ms", MS(finding->slow_ns));
-    finding_advise(finding,
-                   "the same texts took longer: the workers were preempted. Fewer --workers or "
-                   "--instances, or take other work (a load generator too) off this machine");
-    return true;
-}
 
 /* ---- execution ---- */
 
@@ -275,26 +181,36 @@ bool cause_holds_variation(const struct evidence *evidence, struct finding *find
 
 /* ---- outside the engine ---- */
 
+/* Base64 is of the wire, though a worker undoes it. */
 double cause_part_body(const struct evidence *evidence, const struct run_request *request) {
     (void)evidence;
-    return (double)request->part_ns[STAGE_RECEIVE] + (double)request->part_ns[STAGE_DECODE];
+    return (double)request->part_ns[STAGE_RECEIVE] + (double)request->part_ns[STAGE_DECODE] +
+           (double)request->step_ns[STEP_BASE64];
 }
 
 bool cause_holds_body(const struct evidence *evidence, struct finding *finding) {
     const struct group *slow = &evidence->slow, *middle = &evidence->middle;
+    const double text_ns = slow->part_ns[STAGE_DECODE] + slow->step_ns[STEP_BASE64];
     finding_figure(finding, "receive_slow_ms", "receiving the body, slow", "ms",
                    MS(slow->part_ns[STAGE_RECEIVE]));
     finding_figure(finding, "decode_slow_ms", "decoding it", "ms", MS(slow->part_ns[STAGE_DECODE]));
-    finding_figure(finding, "body_middle_ms", "both, middle", "ms", MS(finding->middle_ns));
+    if (slow->step_ns[STEP_BASE64] > 0)
+        finding_figure(finding, "base64_slow_ms", "base64 in it", "ms",
+                       MS(slow->step_ns[STEP_BASE64]));
+    finding_figure(finding, "body_middle_ms", "together, middle", "ms", MS(finding->middle_ns));
     finding_figure(finding, "bytes_slow", "body, slow", "bytes", slow->bytes_in);
     finding_figure(finding, "bytes_middle", "middle", "bytes", middle->bytes_in);
-    if (slow->bytes_in > LONGER * middle->bytes_in)
-        finding_advise(finding,
-                       "the slow ones' bodies are larger: send tensors in binary, or less");
-    else
+    if (slow->bytes_in <= LONGER * middle->bytes_in)
         finding_advise(finding,
                        "bodies are no larger than others: a client or network that sends slowly, "
                        "or a loop thread busy with other connections");
+    else if (text_ns > slow->part_ns[STAGE_RECEIVE])
+        finding_advise(finding,
+                       "the slow ones' bodies are larger, and JSON and base64 are what they cost: "
+                       "send tensors in binary, and a picture or text as the raw body");
+    else
+        finding_advise(finding,
+                       "the slow ones' bodies are larger: send tensors in binary, or less");
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* The table of causes. Any thread. Invariant: parts of different causes never claim the same
  * nanosecond of a request, except rules that exclude each other by their discriminators
  * (saturated, busy_instance, head_of_line, queueing, bursts; long_inputs and padding; tokenizing
- * and starved workers). Thresholds and their reasons: docs/explain.md. Read next:
- * cause_rules_queue.c, cause_rules_work.c, findings.c. */
+ * and pictures, and starved workers). Thresholds and their reasons: docs/explain.md. Read next:
+ * cause_rules_queue.c, cause_rules_prepare.c, cause_rules_work.c, findings.c. */
 #include "diag/cause_rules.h"
 
 #include <math.h>
@@ -90,11 +90,16 @@ const struct cause CAUSES[] = {
      .option = "--max-tokens",
      .kind = CAUSE_FAULT, .is_work = true,
      .part_ns = cause_part_tokenizing, .holds = cause_holds_tokenizing},
+    {.name = "pictures",
+     .title = "decoding and resizing pictures takes longer for the slow ones",
+     .option = "jpeg_scaling, --workers",
+     .kind = CAUSE_FAULT, .is_work = true,
+     .part_ns = cause_part_pictures, .holds = cause_holds_pictures},
     {.name = "workers_starved",
      .title = "the workers did not get a processor in time",
      .option = "--workers",
      .kind = CAUSE_FAULT, .is_work = true,
-     .part_ns = cause_part_tokenizing, .holds = cause_holds_starved_workers},
+     .part_ns = cause_part_starved_workers, .holds = cause_holds_starved_workers},
     {.name = "long_inputs",
      .title = "the slow ones are longer inputs",
      .option = "--max-tokens",

@@ -176,6 +176,8 @@ static void add(const struct evidence *evidence, const struct timeline *timeline
     group->total_ns += weight * (double)request->total_ns;
     for (unsigned i = 0; i < PART_COUNT; i++)
         group->part_ns[i] += weight * (double)request->part_ns[i];
+    for (unsigned i = 0; i < STEP_COUNT; i++)
+        group->step_ns[i] += weight * (double)request->step_ns[i];
     group->wake_ns += weight * evidence_wake_ns(request);
     group->lock_wait_ns += weight * (double)request->lock_wait_ns;
     group->holder_ns[request->holder] += weight * (double)request->lock_wait_ns;
@@ -204,6 +206,7 @@ static void divide(struct group *group) {
                       &group->elements, &group->cpu_ns, &group->run_delay_ns};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) *sums[i] *= by;
     for (unsigned i = 0; i < PART_COUNT; i++) group->part_ns[i] *= by;
+    for (unsigned i = 0; i < STEP_COUNT; i++) group->step_ns[i] *= by;
     for (unsigned i = 0; i < HOLDER_COUNT; i++) group->holder_ns[i] *= by;
     for (unsigned i = 0; i < ACTIVITY_COUNT; i++) group->activity_ns[i] *= by;
     for (unsigned i = 0; i < REASON_COUNT; i++) group->reason_share[i] *= by;

@@ -12,6 +12,7 @@ struct group {
     double weight;
     double whole_ns, total_ns;         /* with the client's side; the server's */
     double part_ns[PART_COUNT];
+    double step_ns[STEP_COUNT];        /* of preprocess and postprocess */
     double queue_ns;                   /* enqueued to taken */
     double wake_ns;                    /* of it: batch ready, instance free, not yet taken */
     double lock_wait_ns, lock_waited;  /* the latter: share of requests that waited for it */

@@ -86,6 +86,13 @@ static json_t *parts_of(const struct group *group) {
     return out;
 }
 
+static json_t *steps_of(const struct group *group) {
+    json_t *out = json_object();
+    for (unsigned i = 0; i < STEP_COUNT; i++)
+        put(out, step_name((enum step)i), ms(group->step_ns[i]));
+    return out;
+}
+
 static json_t *queue_of(const struct group *group) {
     json_t *out = json_object(), *holders = json_object(), *activities = json_object();
     put(out, "wait_ms", ms(group->queue_ns));
@@ -119,6 +126,7 @@ static json_t *group_json(const struct group *group) {
     put(out, "total_ms", ms(group->whole_ns));
     put(out, "server_total_ms", ms(group->total_ns));
     put(out, "stages_ms", parts_of(group));
+    put(out, "steps_ms", steps_of(group));
     put(out, "queue", queue_of(group));
     put(out, "reasons", reasons_of(group->reason_share));
     put(out, "batch_size", rounded(group->batch_size));

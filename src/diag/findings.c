@@ -209,6 +209,26 @@ static void note_execution(const struct evidence *evidence, struct findings *out
              evidence->middle.part_ns[STAGE_EXECUTE] / 1e6);
 }
 
+/* Work that everybody has is no cause of being slower than others, but it may be worth sparing. */
+static void note_wire(const struct evidence *evidence, struct findings *out) {
+    const struct group *slow = &evidence->slow;
+    const double wire_ns = slow->part_ns[STAGE_DECODE] + slow->step_ns[STEP_BASE64];
+    if (wire_ns < FINDING_MIN_SHARE * slow->whole_ns || stands(out, "request_body")) return;
+    note(out, "JSON and base64 are %.0f %% of the slow ones' time (%.3f ms): tensors in binary, and "
+              "a picture or text as the raw body, need neither",
+         wire_ns / slow->whole_ns * 100, wire_ns / 1e6);
+}
+
+static void note_pictures(const struct evidence *evidence, struct findings *out) {
+    const struct group *slow = &evidence->slow;
+    const double decode_ns = slow->step_ns[STEP_IMAGE_DECODE];
+    if (decode_ns < FINDING_MIN_SHARE * slow->whole_ns || stands(out, "pictures")) return;
+    note(out, "decoding pictures is %.0f %% of the slow ones' time (%.3f ms; middle %.3f ms): "
+              "jpeg_scaling in pipeline.yaml makes large JPEGs cheaper, more --workers do more at "
+              "once", decode_ns / slow->whole_ns * 100, decode_ns / 1e6,
+         evidence->middle.step_ns[STEP_IMAGE_DECODE] / 1e6);
+}
+
 static void note_data(const struct evidence *evidence, struct findings *out) {
     const struct run *run = evidence->run;
     if (evidence->slow.requests < 20)
@@ -262,5 +282,7 @@ void findings_of(const struct evidence *evidence, uint64_t seed, struct findings
     note_lock(evidence, out);
     note_load(evidence, out);
     note_execution(evidence, out);
+    note_wire(evidence, out);
+    note_pictures(evidence, out);
     note_data(evidence, out);
 }

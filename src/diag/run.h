@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
-#include "measure/stage.h"
+#include "measure/step.h"
 #include "measure/trace_json.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,6 +35,7 @@ struct run_request {
     uint64_t batch;          /* 0: none */
     double whole_ns;         /* of all parts */
     float part_ns[PART_COUNT];
+    float step_ns[STEP_COUNT]; /* inside preprocess and postprocess */
     float lock_wait_ns;
     float tokenizing_wait_ns; /* of instance_wait: instances were tokenizing (overlap.h) */
     float weight;            /* in the uniform sample: requests it stands for; 0: not in it */

@@ -46,6 +46,10 @@ static enum status store(const struct line_field *field, const struct jsonl_valu
         if (value->kind != JSONL_TEXT) return not_a(field, "a text", err);
         memcpy(at, value, sizeof *value);
         return ST_OK;
+    case LINE_NESTED:
+        if (value->kind != JSONL_NESTED) return not_a(field, "an object", err);
+        memcpy(at, value, sizeof *value);
+        return ST_OK;
     }
     return ST_OK;
 }

@@ -9,7 +9,8 @@ enum line_kind {
     LINE_U64, LINE_U32, LINE_U8, /* larger numbers are a mistake */
     LINE_FLOAT,                  /* any number, not negative */
     LINE_BOOLEAN,
-    LINE_VALUE                   /* struct jsonl_value, a text: it points into the line */
+    LINE_VALUE,                  /* struct jsonl_value, a text: it points into the line */
+    LINE_NESTED                  /* likewise, an object or array, as written */
 };
 
 struct line_field {

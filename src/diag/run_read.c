@@ -17,7 +17,7 @@
 
 struct request_line {
     struct run_request request;
-    struct jsonl_value id, model, status, sampled, holder, reason;
+    struct jsonl_value id, model, status, sampled, holder, reason, steps;
     uint64_t stage_ns[STAGE_COUNT];
     float share;
     bool is_uniform;
@@ -38,6 +38,7 @@ static const struct line_field REQUEST_FIELDS[] = {
     {text "_ns", LINE_U64, true, offsetof(struct request_line, stage_ns[STAGE_##name])},
     STAGE_TABLE(X)
 #undef X
+    {"steps", LINE_NESTED, false, offsetof(struct request_line, steps)},
     REQUEST("lock_wait_ns", LINE_FLOAT, lock_wait_ns),
     {"lock_holder", LINE_VALUE, false, offsetof(struct request_line, holder)},
     REQUEST("batch", LINE_U64, batch),
@@ -139,6 +140,24 @@ static void set_parts(struct run *run, struct request_line *line) {
     if (line->is_uniform && line->share > 0) request->weight = 1 / line->share;
 }
 
+/* Steps that this program does not know are passed over, as unknown members are. */
+static enum status set_steps(struct request_line *line, struct err *err) {
+    struct jsonl steps;
+    struct view key;
+    struct jsonl_value value;
+    if (line->steps.text.size == 0) return ST_OK; /* written before there were steps */
+    jsonl_begin(&steps, line->steps.text);
+    while (jsonl_next(&steps, &key, &value)) {
+        if (value.kind != JSONL_NUMBER || !value.is_integer)
+            return err_set(err, ST_INVALID, "steps: %.*s is not an integer, or too large",
+                           (int)(key.size < 40 ? key.size : 40), key.data);
+        for (unsigned i = 0; i < STEP_COUNT; i++)
+            if (view_is(key, step_name((enum step)i)))
+                line->request.step_ns[i] = (float)value.integer;
+    }
+    return steps.problem == NULL ? ST_OK : err_set(err, ST_INVALID, "steps: %s", steps.problem);
+}
+
 /* "w<step>-<number>": what the bench sends before it measures (docs/bench.md). */
 static bool is_warm_up(const char *id) {
     if (id[0] != 'w') return false;
@@ -162,6 +181,8 @@ enum status run_read_request(struct run *run, struct view text, struct err *err)
         return ST_OK;
     }
     struct run_request *request = &line.request;
+    const enum status steps = set_steps(&line, err);
+    if (steps != ST_OK) return steps;
     set_parts(run, &line);
     request->model = (uint16_t)model;
     request->is_ok = view_is(line.status.text, "ok");
