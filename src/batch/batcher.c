@@ -7,6 +7,7 @@ enum status batcher_push(struct batcher *batcher, struct job *job, bool wake) {
     if (counter_add(&batcher->waiting, 1) > (int64_t)batcher->config.queue_limit) {
         counter_add(&batcher->waiting, -1);
         counter_add(&batcher->refused, 1);
+        staging_release(job);
         return err_set(&job->err, ST_OVERLOADED,
                        "model %s: %u requests wait already (--queue-limit)", batcher->model->name,
                        batcher->config.queue_limit);
@@ -42,6 +43,33 @@ static enum status start_instances(struct batcher *batcher, struct err *err) {
     return ST_OK;
 }
 
+/* Rows to stage: a few of the largest batches, for those that run, wait and are being written; more
+ * where rows are small, since requests that find no room are slower; fewer where they are large.
+ * What is never written takes no memory. */
+enum { STAGED_BATCHES = 4, STAGED_ROWS_MAX = 16384 };
+static const size_t STAGED_BYTES_USUAL = 64 << 20, STAGED_BYTES_MAX = 256 << 20;
+
+static uint32_t staged_rows(const struct batcher *batcher) {
+    size_t row_bytes = 0;
+    for (uint32_t i = 0; i < batcher->config.input_count; i++)
+        row_bytes += batcher->config.staged_row_bytes[i];
+    if (row_bytes == 0) return 0;
+    size_t rows = (size_t)STAGED_BATCHES * batcher->max_rows;
+    if (rows < STAGED_BYTES_USUAL / row_bytes) rows = STAGED_BYTES_USUAL / row_bytes;
+    if (rows > STAGED_BYTES_MAX / row_bytes) rows = STAGED_BYTES_MAX / row_bytes;
+    if (rows > STAGED_ROWS_MAX) rows = STAGED_ROWS_MAX;
+    return (uint32_t)rows;
+}
+
+static enum status create_staging(struct batcher *batcher, struct err *err) {
+    const uint32_t rows = staged_rows(batcher);
+    if (rows < 2) return ST_OK; /* nothing to gain */
+    return staging_create(batcher->config.staged_row_bytes, batcher->config.input_count, rows,
+                          &batcher->staging, err);
+}
+
+struct staging *batcher_staging(struct batcher *batcher) { return batcher->staging; }
+
 enum status batcher_create(const struct model *model, const struct batcher_config *config,
                            struct batcher **out, struct err *err) {
     struct batcher *batcher = aligned_alloc(64, (sizeof *batcher + 63) / 64 * 64);
@@ -54,6 +82,7 @@ enum status batcher_create(const struct model *model, const struct batcher_confi
     pthread_mutex_init(&batcher->collector, NULL);
     buckets_init(&batcher->buckets);
     enum status status = queue_init(&batcher->queue, config->queue, err);
+    if (status == ST_OK) status = create_staging(batcher, err);
     if (status == ST_OK) {
         batcher->instances = calloc(config->instances, sizeof *batcher->instances);
         for (uint32_t i = 0; batcher->instances != NULL && i < config->instances; i++)
@@ -80,6 +109,7 @@ void batcher_free(struct batcher *batcher) {
         instance_done(&batcher->instances[i]);
     }
     free(batcher->instances);
+    staging_free(batcher->staging);
     queue_done(&batcher->queue);
     buckets_done(&batcher->buckets);
     pthread_mutex_destroy(&batcher->collector);
@@ -95,7 +125,14 @@ void batcher_stats(struct batcher *batcher, struct batcher_stats *out) {
         .busy_instances = (uint64_t)counter_get(&batcher->busy),
         .wake_calls = parker_wake_calls(&batcher->queue.parker),
         .device_busy_ns = model->backend->device_busy_ns(model->session),
+        .batches_in_place = (uint64_t)counter_get(&batcher->batches_in_place),
+        .batches_copied = (uint64_t)counter_get(&batcher->batches_copied),
+        .copied_bytes = (uint64_t)counter_get(&batcher->copied_bytes),
         .has_lock = batcher->queue.kind == QUEUE_MUTEX,
     };
+    if (batcher->staging != NULL) {
+        out->staging_refused = staging_refused(batcher->staging);
+        out->staging_bytes = staging_bytes(batcher->staging);
+    }
     if (out->has_lock) timed_mutex_stats(&batcher->queue.lock, out->lock);
 }

@@ -27,6 +27,9 @@ struct job {
     uint32_t rows;               /* >= 1; 0 when the model is not batched */
     uint32_t length;             /* of the padded axis; 0: none (or not known before prepare) */
     uint64_t deadline_ns;        /* 0: none */
+    struct staging *staging;     /* where rows are reserved for it (staging.h); NULL: nowhere */
+    uint64_t staged_at;          /* staging's */
+    uint32_t staged_rows;        /* staging's */
     struct flag is_cancelled;    /* raised by the owner: dropped when next looked at */
     enum status status;          /* result; ST_CANCELLED, ST_TIMEOUT when dropped */
     struct err err;
@@ -43,11 +46,16 @@ struct batcher_config {
     uint32_t instances;
     uint32_t queue_limit;         /* jobs waiting; more are refused with ST_OVERLOADED */
     /* Padded axis of each input: -1 none. Where one is set, jobs of different length may share a
-     * batch and shorter ones are filled with pad_value (INT64 inputs). */
+     * batch and shorter ones are filled with pad_value (not 0: INT64 and INT32 inputs), behind
+     * their own elements or, where pads_left, before them. */
     int32_t pad_axis[MODEL_MAX_IO];
     int64_t pad_value[MODEL_MAX_IO];
+    bool pads_left;
     /* The same axis in an output: cut back to the job's own length. -1: none. */
     int32_t output_pad_axis[MODEL_MAX_IO];
+    /* Bytes of a row where all rows of an input are of one size and prepared here, so that they
+     * can be written where the batch will run them (staging.h); 0: not this input. */
+    size_t staged_row_bytes[MODEL_MAX_IO];
     /* --preprocess inline: called on the instance's thread for each job of a batch before the
      * inputs are gathered; sets inputs and length. NULL: inputs are ready at push. */
     enum status (*prepare)(struct job *job, void *ctx);
@@ -65,12 +73,16 @@ MUST_CHECK enum status batcher_create(const struct model *model, const struct ba
 /* Runs what was pushed, then stops and joins the instances. */
 void batcher_free(struct batcher *batcher);
 /* Stamps AT_ENQUEUED and lock waits. ST_OVERLOADED when queue_limit jobs wait: the job stays the
- * caller's. Does not wake a sleeping instance where wake is false: batcher_kick does, later, once
+ * caller's, its staged rows are released. Does not wake a sleeping instance where wake is false: batcher_kick does, later, once
  * for all (the loop pushes many in a turn). */
 MUST_CHECK enum status batcher_push(struct batcher *batcher, struct job *job, bool wake);
 void batcher_kick(struct batcher *batcher);
 /* No more holding: what waits is dispatched at once (shutdown). */
 void batcher_drain(struct batcher *batcher);
+/* Where rows of inputs with staged_row_bytes are to be written; NULL: there are none such, or a
+ * single one is too large. The batcher's. */
+struct staging;
+struct staging *batcher_staging(struct batcher *batcher);
 
 struct batcher_stats {
     uint64_t waiting;            /* jobs in the queue now */
@@ -78,6 +90,11 @@ struct batcher_stats {
     uint64_t instances, busy_instances;
     uint64_t wake_calls;         /* system calls made by producers to wake an instance */
     uint64_t device_busy_ns;     /* the back end's, 0: cannot tell */
+    uint64_t batches_in_place;   /* run where their rows lay */
+    uint64_t batches_copied;     /* some input was copied together first */
+    uint64_t copied_bytes;       /* by those */
+    uint64_t staging_refused;    /* jobs that found no room to write straight into a batch */
+    uint64_t staging_bytes;      /* reserved for that; used only as far as needed */
     bool has_lock;               /* queue=mutex */
     struct lock_stats lock[ROLE_COUNT];
 };

@@ -7,6 +7,7 @@
 #include "batch/buckets.h"
 #include "batch/gather.h"
 #include "batch/queue.h"
+#include "batch/staging.h"
 
 #include <pthread.h>
 
@@ -49,6 +50,8 @@ struct batcher {
     struct counter waiting;  /* jobs pushed and not yet taken */
     struct counter refused;
     struct counter busy;     /* instances with a batch */
+    struct counter batches_in_place, batches_copied, copied_bytes;
+    struct staging *staging; /* NULL: nothing to stage */
     struct flag is_draining, is_stopping;
 
     /* Only one free instance collects at a time. Taken once a batch by instances, never by a

@@ -14,6 +14,7 @@ static void finish_early(struct batcher *batcher, struct job *list) {
     }
     if (count == 0) return;
     counter_add(&batcher->waiting, -count);
+    staging_release_list(list);
     batcher->config.on_done(list, batcher->config.ctx);
 }
 

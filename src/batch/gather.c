@@ -1,5 +1,5 @@
-/* See gather.h. Shapes: (rows, ...), padding only along one axis and only of integers (token ids,
- * masks). Read next: instance.c. */
+/* See gather.h. Shapes: (rows, ...), padding only along one axis, with a value other than 0 only of
+ * integers (token ids). Read next: instance.c. */
 #include "batch/gather.h"
 
 #include <stdlib.h>
@@ -45,19 +45,20 @@ static void fill(char *at, size_t count, enum dtype dtype, int64_t value) {
     }
 }
 
-/* Copies the runs of `from` (its own length on the axis) to `to` with length on the axis. */
-static char *copy_padded(char *to, const struct tensor *from, int32_t axis, uint32_t length,
-                         int64_t pad_value) {
+/* Copies the runs of `from` (its own length on the axis) to `to` with the batch's length on it. */
+static char *copy_padded(char *to, const struct tensor *from, const struct padding *padding) {
     const size_t element = dtype_size(from->dtype);
-    const size_t outer = dims_product(from, 0, (uint32_t)axis);
-    const size_t inner = dims_product(from, (uint32_t)axis + 1, from->rank);
+    const uint32_t axis = (uint32_t)padding->axis;
+    const size_t outer = dims_product(from, 0, axis);
+    const size_t inner = dims_product(from, axis + 1, from->rank);
     const size_t own = (size_t)from->shape[axis] * inner;
-    const size_t padding = length * inner - own;
+    const size_t filled = padding->length * inner - own;
     const char *read = from->data;
     for (size_t i = 0; i < outer; i++) {
-        memcpy(to, read, own * element);
-        fill(to + own * element, padding, from->dtype, pad_value);
-        to += (own + padding) * element;
+        char *const own_at = to + (padding->is_left ? filled * element : 0);
+        if (own > 0) memcpy(own_at, read, own * element);
+        fill(padding->is_left ? to : to + own * element, filled, from->dtype, padding->value);
+        to += (own + filled) * element;
         read += own * element;
     }
     return to;
@@ -69,58 +70,66 @@ static bool is_aligned(const struct tensor *tensor) {
     return element == 0 || (uintptr_t)tensor->data % element == 0;
 }
 
-/* A lone job's tensor as it is: its own bytes where they can be run, else a copy. */
-static enum status pass_through(const struct tensor *tensor, struct gather_buffer *buffer,
-                                struct tensor *out, struct err *err) {
-    const void *data = tensor->data;
-    if (!is_aligned(tensor)) {
-        if (!reserve(buffer, tensor->size))
-            return err_set(err, ST_NO_MEMORY, "input %.*s: no memory for %zu bytes",
-                           VIEW_ARGS(tensor->name), tensor->size);
-        if (tensor->size > 0) memcpy(buffer->data, tensor->data, tensor->size);
-        data = buffer->data;
-    }
-    *out = *tensor;
-    out->data = data;
-    return ST_OK;
-}
+/* The batch's tensor but for its data; whether the jobs' data lie side by side, and whether some
+ * are shorter than the batch on the padded axis. False where their shapes do not fit. */
+struct layout {
+    struct tensor whole;
+    bool is_together, is_filled_up;
+};
 
-enum status gather_input(const struct job *list, uint32_t index, int32_t pad_axis,
-                         int64_t pad_value, uint32_t padded_length, struct gather_buffer *buffer,
-                         struct tensor *out, struct err *err) {
+static bool lay_out(const struct job *list, uint32_t index, const struct padding *padding,
+                    struct layout *out) {
     const struct tensor *first = &list->inputs[index];
-    struct tensor whole = *first;
-    const bool pads = pad_axis > 0 && (uint32_t)pad_axis < first->rank;
-    if (list->next == NULL && (!pads || first->shape[pad_axis] == padded_length))
-        return pass_through(first, buffer, out, err);
-    whole.shape[0] = 0;
-    whole.size = 0;
-    if (pads) whole.shape[pad_axis] = padded_length;
+    const bool pads = padding->axis > 0 && (uint32_t)padding->axis < first->rank;
+    const char *end = first->data;
+    *out = (struct layout){.whole = *first, .is_together = true};
+    size_t rows = 0, size = 0;
     for (const struct job *job = list; job != NULL; job = job->next) {
         const struct tensor *part = &job->inputs[index];
-        if (!shapes_fit(first, part, pads ? pad_axis : -1) ||
-            (pads && part->shape[pad_axis] > padded_length))
-            return err_set(err, ST_INVALID, "input %.*s: shapes in a batch do not fit",
-                           VIEW_ARGS(first->name));
-        whole.shape[0] += part->shape[0];
-        whole.size += part->size;
+        if (list->next != NULL && !shapes_fit(first, part, pads ? padding->axis : -1)) return false;
+        if (pads && part->shape[padding->axis] > padding->length) return false;
+        out->is_filled_up |= pads && part->shape[padding->axis] < padding->length;
+        if (part->size > 0) {
+            out->is_together &= part->data == end;
+            end = (const char *)part->data + part->size;
+        }
+        if (part->rank > 0) rows += (size_t)part->shape[0];
+        size += part->size;
     }
-    if (pads) whole.size = dims_product(&whole, 0, whole.rank) * dtype_size(whole.dtype);
-    if (!reserve(buffer, whole.size))
+    if (list->next != NULL) out->whole.shape[0] = (int64_t)rows;
+    if (pads) out->whole.shape[padding->axis] = padding->length;
+    out->whole.size = out->is_filled_up ? dims_product(&out->whole, 0, out->whole.rank) *
+                                              dtype_size(out->whole.dtype)
+                                        : size;
+    return true;
+}
+
+enum status gather_input(const struct job *list, uint32_t index, const struct padding *padding,
+                         struct gather_buffer *buffer, struct tensor *out, struct err *err) {
+    const struct tensor *first = &list->inputs[index];
+    struct layout layout;
+    if (!lay_out(list, index, padding, &layout))
+        return err_set(err, ST_INVALID, "input %.*s: shapes in a batch do not fit",
+                       VIEW_ARGS(first->name));
+    if (layout.is_together && !layout.is_filled_up && is_aligned(first)) {
+        *out = layout.whole;
+        return ST_OK;
+    }
+    if (!reserve(buffer, layout.whole.size))
         return err_set(err, ST_NO_MEMORY, "input %.*s: no memory for a batch of %zu bytes",
-                       VIEW_ARGS(first->name), whole.size);
+                       VIEW_ARGS(first->name), layout.whole.size);
     char *to = buffer->data;
     for (const struct job *job = list; job != NULL; job = job->next) {
         const struct tensor *part = &job->inputs[index];
-        if (pads) {
-            to = copy_padded(to, part, pad_axis, padded_length, pad_value);
+        if (layout.is_filled_up) {
+            to = copy_padded(to, part, padding);
         } else {
             if (part->size > 0) memcpy(to, part->data, part->size);
             to += part->size;
         }
     }
-    whole.data = buffer->data;
-    *out = whole;
+    layout.whole.data = buffer->data;
+    *out = layout.whole;
     return ST_OK;
 }
 
@@ -139,19 +148,20 @@ static bool bytes_span(const char *data, size_t size, size_t count, size_t *out_
     return true;
 }
 
-/* Copies a part whose padded axis is cut to own_length. */
-static void copy_cut(char *to, const char *from, const struct tensor *part, int32_t axis,
-                     uint32_t padded_length) {
-    const size_t element = dtype_size(part->dtype);
-    const size_t outer = dims_product(part, 0, (uint32_t)axis);
-    const size_t inner = dims_product(part, (uint32_t)axis + 1, part->rank) * element;
+/* Copies a part whose padded axis is cut to the job's own length. */
+static void copy_cut(char *to, const char *from, const struct tensor *part,
+                     const struct padding *padding) {
+    const uint32_t axis = (uint32_t)padding->axis;
+    const size_t outer = dims_product(part, 0, axis);
+    const size_t inner = dims_product(part, axis + 1, part->rank) * dtype_size(part->dtype);
     const size_t own = (size_t)part->shape[axis] * inner;
-    for (size_t i = 0; i < outer; i++)
-        memcpy(to + i * own, from + i * padded_length * inner, own);
+    const size_t whole = padding->length * inner;
+    if (padding->is_left) from += whole - own;
+    for (size_t i = 0; i < outer && own > 0; i++) memcpy(to + i * own, from + i * whole, own);
 }
 
 enum status scatter_output(struct job *list, uint32_t index, const struct tensor *batch,
-                           uint32_t total_rows, int32_t pad_axis, uint32_t padded_length,
+                           uint32_t total_rows, const struct padding *padding,
                            struct err *err) {
     const bool is_alone = list->next == NULL;
     if (!is_alone && (batch->rank == 0 || batch->shape[0] != (int64_t)total_rows))
@@ -174,15 +184,16 @@ enum status scatter_output(struct job *list, uint32_t index, const struct tensor
                 return err_set(err, ST_INTERNAL, "output %.*s: broken strings", VIEW_ARGS(batch->name));
         }
         part.size = span;
-        const bool cuts = pad_axis > 0 && (uint32_t)pad_axis < part.rank && job->length != 0 &&
-                          batch->shape[pad_axis] == padded_length && job->length < padded_length;
+        const bool cuts = padding->axis > 0 && (uint32_t)padding->axis < part.rank &&
+                          job->length != 0 && job->length < padding->length &&
+                          batch->shape[padding->axis] == padding->length;
         if (cuts) {
-            part.shape[pad_axis] = job->length;
+            part.shape[padding->axis] = job->length;
             part.size = dims_product(&part, 0, part.rank) * dtype_size(part.dtype);
         }
         char *to = arena_alloc_aligned64(job->arena, part.size);
         if (to == NULL) return err_set(err, ST_NO_MEMORY, "no memory for an output");
-        if (cuts) copy_cut(to, from, &part, pad_axis, padded_length);
+        if (cuts) copy_cut(to, from, &part, padding);
         else if (span > 0) memcpy(to, from, span);
         part.data = to;
         job->outputs[index] = part;

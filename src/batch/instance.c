@@ -102,15 +102,27 @@ static void count_elements(struct batch *batch) {
     }
 }
 
+static void count_copies(const struct instance *instance) {
+    struct batcher *batcher = instance->batcher;
+    int64_t copied = 0;
+    for (uint32_t i = 0; i < batcher->config.input_count; i++)
+        if (instance->inputs[i].data == instance->buffers[i].data)
+            copied += (int64_t)instance->inputs[i].size;
+    counter_add(copied == 0 ? &batcher->batches_in_place : &batcher->batches_copied, 1);
+    if (copied > 0) counter_add(&batcher->copied_bytes, copied);
+}
+
 static enum status start(struct instance *instance, struct batch *batch, struct err *err) {
     struct batcher *batcher = instance->batcher;
     const struct batcher_config *config = &batcher->config;
     for (uint32_t i = 0; i < config->input_count; i++) {
-        const enum status status =
-            gather_input(batch->first, i, config->pad_axis[i], config->pad_value[i], batch->length,
-                         &instance->buffers[i], &instance->inputs[i], err);
+        const struct padding padding = {.axis = config->pad_axis[i], .length = batch->length,
+                                        .value = config->pad_value[i], .is_left = config->pads_left};
+        const enum status status = gather_input(batch->first, i, &padding, &instance->buffers[i],
+                                                &instance->inputs[i], err);
         if (status != ST_OK) return status;
     }
+    count_copies(instance);
     const enum status status = batcher->model->backend->start(
         instance->slot, instance->inputs, batch->rows > 0 ? batch->rows : 1, err);
     batch->inputs_ready_ns = mono_ns();
@@ -129,9 +141,12 @@ static enum status finish(struct instance *instance, struct batch *batch, struct
         batch->run_delay_ns = run_delay_ns(instance) - delay;
     }
     const uint32_t outputs = batcher->model->signature->output_count;
-    for (uint32_t i = 0; i < outputs && status == ST_OK; i++)
-        status = scatter_output(batch->first, i, &instance->outputs[i], batch->rows,
-                                batcher->config.output_pad_axis[i], batch->length, err);
+    for (uint32_t i = 0; i < outputs && status == ST_OK; i++) {
+        const struct padding padding = {.axis = batcher->config.output_pad_axis[i],
+                                        .length = batch->length,
+                                        .is_left = batcher->config.pads_left};
+        status = scatter_output(batch->first, i, &instance->outputs[i], batch->rows, &padding, err);
+    }
     batch->outputs_ready_ns = mono_ns();
     instance->last_exec_ns = batch->executed_ns - batch->inputs_ready_ns;
     return status;
@@ -210,6 +225,7 @@ static void run_alone(struct instance *instance, struct batch *batch, enum statu
 }
 
 static void deliver(const struct instance *instance, struct job *list) {
+    staging_release_list(list); /* of those that never ran */
     if (list != NULL) instance->batcher->config.on_done(list, instance->batcher->config.ctx);
 }
 
@@ -221,6 +237,7 @@ static void run(struct instance *instance, struct batch *batch, struct job *prev
     struct err err = {""};
     stamp_queue(batch, instance->index);
     if (batcher->config.prepare != NULL) prepare_inline(instance, batch, &failed);
+    batch->first = staging_sort(batch->first); /* the order in which it may run where it lies */
     enum status status = ST_OK;
     for (struct job *job = batch->first; job != NULL; job = job->next) {
         job->status = ST_OK;
@@ -233,10 +250,9 @@ static void run(struct instance *instance, struct batch *batch, struct job *prev
     deliver(instance, failed);
     if (batch->first == NULL) return;
     if (status == ST_OK) status = finish(instance, batch, &err);
-    if (status != ST_OK) {
-        run_alone(instance, batch, status, &err);
-        return;
-    }
+    if (status != ST_OK) run_alone(instance, batch, status, &err);
+    staging_release_list(batch->first); /* at once: an answer may be given out much later */
+    if (status != ST_OK) return;
     count_elements(batch);
     stamp_run(batch);
     record(instance, batch);

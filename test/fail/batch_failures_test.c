@@ -66,7 +66,8 @@ static void a_batcher_survives_every_allocation_that_fails(void **state) {
     struct tracer *tracer = NULL;
     assert_int_equal(tracer_create(&tracing, &tracer, NULL), ST_OK);
     for (int queue = 0; queue < QUEUE_KIND_COUNT; queue++) {
-        const struct batcher_config config = config_of(queue, tracer);
+        struct batcher_config config = config_of(queue, tracer);
+        config.staged_row_bytes[0] = 1000;
         struct shortage shortage = {0};
         while (shortage_next(&shortage)) {
             struct batcher *batcher = NULL;
