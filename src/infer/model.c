@@ -83,7 +83,8 @@ enum status model_create(const char *path, const char *name, const char *version
         char *parent = directory && in_repository ? path_parent(directory) : NULL;
         has_memory = has_memory && model->path && directory && (parent || !in_repository) &&
                      beside_find(directory, parent, "tokenizer.json", &model->tokenizer_path) &&
-                     beside_find(directory, parent, "labels.txt", &model->labels_path);
+                     beside_find(directory, parent, "labels.txt", &model->labels_path) &&
+                     beside_find(directory, parent, "pipeline.yaml", &model->pipeline_path);
         free(parent);
         free(directory);
     }
@@ -188,6 +189,9 @@ enum status model_open(struct model *model, const struct backend *backend,
     model->session = session;
     model->signature = backend->signature(session);
     model->can_batch = signature_can_batch(model->signature);
+    if (model->path && !backend->is_simulated) {
+        model->weights = weights_of_file(model->path);
+    }
     return ST_OK;
 }
 
@@ -203,6 +207,7 @@ void model_free(struct model *model) {
     free(model->path);
     free(model->tokenizer_path);
     free(model->labels_path);
+    free(model->pipeline_path);
     free(model->sha256);
     free(model);
 }

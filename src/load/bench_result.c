@@ -159,7 +159,24 @@ static json_t *input_of(const struct bench *bench) {
     return out;
 }
 
-static json_t *model_of(const struct bench_model *model) {
+/* In process alone: a server does not say. */
+static json_t *weights_of_model(const struct bench *bench) {
+    if (bench->served == NULL || !bench->served->model->weights.is_known) return json_null();
+    const struct weights *weights = &bench->served->model->weights;
+    json_t *out = json_object();
+    json_object_set_new(out, "values", json_integer((json_int_t)weights->values));
+    json_object_set_new(out, "subnormal", json_integer((json_int_t)weights->subnormal));
+    json_object_set_new(out, "external_tensors", json_integer((json_int_t)weights->external));
+    if (!bench->config.engine.denormal_as_zero && weights_may_be_slow(weights)) {
+        char warning[480];
+        weights_warning(weights, bench->model.name, warning, sizeof warning);
+        json_object_set_new(out, "warning", report_json_text(warning));
+    }
+    return out;
+}
+
+static json_t *model_of(const struct bench *bench) {
+    const struct bench_model *model = &bench->model;
     json_t *out = json_object();
     const char *const fields[][2] = {{"name", model->name},
                                      {"version", model->version},
@@ -169,6 +186,7 @@ static json_t *model_of(const struct bench_model *model) {
         json_object_set_new(out, fields[i][0],
                             fields[i][1] == NULL || *fields[i][1] == 0 ? json_null()
                                                                        : report_json_text(fields[i][1]));
+    json_object_set_new(out, "weights", weights_of_model(bench));
     return out;
 }
 
@@ -243,7 +261,7 @@ json_t *bench_result(const struct bench *bench) {
     json_object_set_new(out, "command_line", words);
     json_object_set_new(out, "simulated", json_boolean(bench_is_simulated(bench)));
     json_object_set_new(out, "target", target_of(bench));
-    json_object_set_new(out, "model", model_of(&bench->model));
+    json_object_set_new(out, "model", model_of(bench));
     json_object_set_new(out, "engine", engine_of(bench));
     json_object_set_new(out, "input", input_of(bench));
     json_object_set_new(out, "host", host_of());

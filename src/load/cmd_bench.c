@@ -140,6 +140,17 @@ static bool has_success(const struct bench *bench) {
     return false;
 }
 
+/* What a person should know about a model in this process before believing the figures. */
+static void warn_of_model(const struct bench *bench) {
+    if (bench->served == NULL) return;
+    const struct model *model = bench->served->model;
+    char warning[480];
+    if (bench->served->note != NULL) log_line(LOG_WARN, "bench: %s", bench->served->note);
+    if (!bench->config.engine.denormal_as_zero && weights_may_be_slow(&model->weights))
+        log_line(LOG_WARN, "bench: %s", weights_warning(&model->weights, model->name, warning,
+                                                        sizeof warning));
+}
+
 static int run(struct bench *bench) {
     struct err err = {0};
     struct buf intro;
@@ -151,8 +162,7 @@ static int run(struct bench *bench) {
         log_line(LOG_ERROR, "bench: %s", err.text);
         return status == ST_INVALID ? EXIT_MISUSED : EXIT_FAILED;
     }
-    if (bench->served != NULL && bench->served->note != NULL)
-        log_line(LOG_WARN, "bench: %s", bench->served->note);
+    warn_of_model(bench);
     buf_init(&intro);
     bench_show_intro(bench, &intro);
     if (!bench->config.json) print(&intro, &is_printed);

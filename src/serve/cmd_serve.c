@@ -122,6 +122,10 @@ static void log_models(const struct serve_config *config, struct engine *engine)
                      model->name, policy_name((enum policy_kind)config->engine.policy),
                      config->engine.max_batch, config->engine.max_delay_us, stats.instances,
                      QUEUES[config->engine.queue]);
+        char warning[480];
+        if (!config->engine.denormal_as_zero && weights_may_be_slow(&model->weights))
+            log_line(LOG_WARN, "%s", weights_warning(&model->weights, model->name, warning,
+                                                     sizeof warning));
     }
 }
 

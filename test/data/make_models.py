@@ -74,6 +74,10 @@ write("add.onnx", [node("Add", ["INPUT0", "one"], ["OUTPUT0"])],
 # The same with a fixed batch.
 write("add_fixed.onnx", [node("Add", ["INPUT0", "one"], ["OUTPUT0"])],
       [value("INPUT0", FLOAT, [1, 16])], [value("OUTPUT0", FLOAT, [1, 16])], [ONE])
+# Three of its weights are subnormal.
+write("subnormal.onnx", [node("Mul", ["X", "w"], ["Y"])],
+      [value("X", FLOAT, ["n", 16])], [value("Y", FLOAT, ["n", 16])],
+      [tensor("w", FLOAT, [16], struct.pack("<16f", 1e-39, -1e-45, 1.1e-38, *range(13)))])
 write("strings.onnx", [node("Identity", ["S"], ["T"])],
       [value("S", STRING, ["n"])], [value("T", STRING, ["n"])])
 KINDS = [("BOOL", BOOL), ("FP16", FP16), ("BF16", BF16), ("INT8", INT8), ("UINT64", UINT64), ("FP64", DOUBLE)]

@@ -11,7 +11,8 @@ import tempfile
 import threading
 import time
 
-from _harness import BINARY, Server, case, check, equal, main, run_program, wait_until
+from _harness import (BINARY, Server, case, check, equal, main, need_spam, run_program,
+                      wait_until)
 
 METADATA = {"name": "m", "versions": ["7"], "platform": "python",
             "inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [-1]}],
@@ -230,14 +231,28 @@ def pictures_of_mixed_sizes_reach_the_server():
 
 @case
 def shapes_of_random_tensors_are_those_asked_for():
-    model = os.path.join(os.path.dirname(__file__), "..", "data", "add.onnx")
-    result = run_program("bench", "--model", model, "--shape", "nothing:1", "--requests", "1")
+    result = run_program("bench", "--simulate", "a=1ms,b=0ms", "--shape", "nothing:1")
     equal(result.returncode, 2, f"exit code; {result.stderr}")
     check("has no input nothing" in result.stderr, result.stderr)
     result = run_program("bench", "--simulate", "a=1ms,b=0ms", "--shape", "INPUT0:3,16", "--requests",
                          "5", "--concurrency", "1", "--json")
     equal(result.returncode, 0, f"exit code; {result.stderr}")
     equal(json.loads(result.stdout)["input"]["bytes"]["p50"], 3 * 16 * 4, "bytes of an input")
+
+
+@case
+def subnormal_weights_are_warned_of_unless_they_are_taken_as_zero():
+    need_spam()  # skips without ONNX Runtime
+    model = os.path.join(os.path.dirname(__file__), "..", "data", "subnormal.onnx")
+    options = ("--model", model, "--requests", "5", "--warmup", "0", "--concurrency", "1", "--json")
+    result = run_program("bench", *options)
+    weights = json.loads(result.stdout)["model"]["weights"]
+    equal((weights["values"], weights["subnormal"], weights["external_tensors"]), (16, 3, 0), "weights")
+    check("3 of 16 weights are subnormal" in weights["warning"], weights)
+    check(weights["warning"] in result.stderr, result.stderr)
+    result = run_program("bench", *options, "--denormal-as-zero")
+    weights = json.loads(result.stdout)["model"]["weights"]
+    equal((weights["subnormal"], weights.get("warning"), result.stderr), (3, None, ""), "said")
 
 
 @case
