@@ -63,6 +63,15 @@ enum status check_inputs(const struct signature *signature, const char *model,
                          const struct tensor *inputs, uint32_t count, bool is_batched,
                          uint32_t max_rows, struct arena *arena, const struct tensor **out_inputs,
                          uint32_t *out_rows, struct err *err) {
+    return check_some_inputs(signature, NULL, model, inputs, count, is_batched, max_rows, arena, out_inputs,
+                             out_rows, err);
+}
+
+enum status check_some_inputs(const struct signature *signature, const bool *skips,
+                              const char *model, const struct tensor *inputs, uint32_t count,
+                              bool is_batched, uint32_t max_rows, struct arena *arena,
+                              const struct tensor **out_inputs, uint32_t *out_rows,
+                              struct err *err) {
     struct tensor *ordered = arena_array(arena, signature->input_count, sizeof *ordered);
     char names[200];
     if (ordered == NULL) return err_set(err, ST_NO_MEMORY, "no memory for a request");
@@ -81,19 +90,22 @@ enum status check_inputs(const struct signature *signature, const char *model,
         ordered[at] = inputs[i];
     }
     int64_t rows = 0;
+    int first = -1;
     for (uint32_t i = 0; i < signature->input_count; i++) {
+        if (skips != NULL && skips[i]) continue;
         if (ordered[i].name.data == NULL)
             return err_set(err, ST_INVALID, "model %s: input %s is missing", model,
                            signature->inputs[i].name);
         if (!is_batched) continue;
-        if (i > 0 && ordered[i].shape[0] != rows)
+        if (first >= 0 && ordered[i].shape[0] != rows)
             return err_set(err, ST_INVALID,
                            "model %s, input %s: the batch dimension is %lld, in %s it is %lld",
                            model, signature->inputs[i].name, (long long)ordered[i].shape[0],
-                           signature->inputs[0].name, (long long)rows);
+                           signature->inputs[first].name, (long long)rows);
+        if (first < 0) first = (int)i;
         rows = ordered[i].shape[0];
     }
-    if (is_batched) {
+    if (is_batched && first >= 0) {
         const enum status status = check_rows(model, rows, max_rows, err);
         if (status != ST_OK) return status;
     }
@@ -102,22 +114,22 @@ enum status check_inputs(const struct signature *signature, const char *model,
     return ST_OK;
 }
 
-enum status check_text(const struct tensor *input, const char *model, uint32_t max_rows,
-                       uint32_t *out_rows, struct err *err) {
+enum status check_bytes(const struct tensor *input, const char *model, const char *name,
+                        uint32_t max_rows, uint32_t *out_rows, struct err *err) {
     if (input->dtype != DTYPE_BYTES)
-        return err_set(err, ST_INVALID, "model %s, input TEXT: datatype is %s, it must be BYTES",
-                       model, dtype_name(input->dtype));
+        return err_set(err, ST_INVALID, "model %s, input %s: datatype is %s, it must be BYTES",
+                       model, name, dtype_name(input->dtype));
     const bool fits = input->rank == 1 || (input->rank == 2 && input->shape[1] == 1);
     if (!fits) {
         char has[96];
-        return err_set(err, ST_INVALID, "model %s, input TEXT: shape is %s, it must be [n] or [n,1]",
-                       model, tensor_shape_text(input->shape, input->rank, has, sizeof has));
+        return err_set(err, ST_INVALID, "model %s, input %s: shape is %s, it must be [n] or [n,1]",
+                       model, name, tensor_shape_text(input->shape, input->rank, has, sizeof has));
     }
     const enum status status = check_rows(model, input->shape[0], max_rows, err);
     if (status != ST_OK) return status;
     if (!tensor_bytes_valid(input->data, input->size, (size_t)input->shape[0]))
-        return err_set(err, ST_INVALID, "model %s, input TEXT: %zu bytes do not hold %lld strings",
-                       model, input->size, (long long)input->shape[0]);
+        return err_set(err, ST_INVALID, "model %s, input %s: %zu bytes do not hold %lld strings",
+                       model, name, input->size, (long long)input->shape[0]);
     *out_rows = (uint32_t)input->shape[0];
     return ST_OK;
 }

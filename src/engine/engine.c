@@ -1,4 +1,4 @@
-/* Life cycle of the engine: models, tokenizers, workers, batchers, tracer. Read next: pipeline.c. */
+/* Life cycle of the engine: models, pipelines, workers, batchers, tracer. Read next: pipeline.c. */
 #include "engine/engine_private.h"
 
 #include "base/buf.h"
@@ -7,81 +7,62 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEFAULT_MAX_TOKENS = 512 };
+/* ---- the pipeline ---- */
 
-/* ---- what clients see ---- */
-
-/* Copies an io_spec's description; names stay the session's. */
-static void show(struct signature *shown, const struct signature *own, const struct engine_model *model) {
-    *shown = *own;
-    if (model->served.is_text) {
-        shown->input_count = 1;
-        shown->inputs[0] =
-            (struct io_spec){.name = "TEXT", .dtype = DTYPE_BYTES, .rank = 1, .shape = {-1}};
-    }
-    if (!model->served.has_labels) return;
-    shown->outputs[shown->output_count++] =
-        (struct io_spec){.name = "label", .dtype = DTYPE_BYTES, .rank = 1, .shape = {-1}};
-    shown->outputs[shown->output_count++] =
-        (struct io_spec){.name = "score", .dtype = DTYPE_FP32, .rank = 1, .shape = {-1}};
-}
-
-static enum status open_labels(struct engine_model *model, const char *path, struct err *err) {
-    struct text_model *text = &model->text;
-    const struct signature *signature = model->served.model->signature;
-    const enum status status = labels_load(path, &model->arena, &text->labels, err);
-    if (status != ST_OK) return status;
-    const int logits = text_model_logits(signature, text->labels.count);
-    if (logits < 0)
-        return err_set(err, ST_INVALID, "%s names %zu labels, but no FP32 output (batch, %zu) fits them",
-                       path, text->labels.count, text->labels.count);
-    if (signature->output_count + 2 > MODEL_MAX_IO)
-        return err_set(err, ST_UNSUPPORTED, "too many outputs for label and score");
-    text->logits = (uint32_t)logits;
-    model->served.has_labels = true;
-    return ST_OK;
-}
-
-/* Tokenizer and labels, where there are any. */
-static enum status open_text(struct engine_model *model, const struct engine_config *config,
-                             struct err *err) {
-    struct model *own = model->served.model;
-    const char *path = config->tokenizer != NULL ? config->tokenizer : own->tokenizer_path;
-    if (path == NULL) return ST_OK;
+/* From the command line, from beside the model, or what is obvious. */
+static enum status find_pipeline(struct engine_model *model, const struct engine_config *config,
+                                 const struct binding_files *files, struct err *err) {
+    const struct model *own = model->served.model;
+    const bool is_off = config->pipeline != NULL && strcmp(config->pipeline, "none") == 0;
+    const char *path = is_off ? NULL : config->pipeline != NULL ? config->pipeline : own->pipeline_path;
+    struct pipeline_file *file = &model->binding.file;
+    if (path != NULL) return pipeline_load(path, &model->arena, file, err);
+    *file = (struct pipeline_file){.path = "", .shows_model_outputs = true};
+    if (is_off && config->tokenizer == NULL) return ST_OK;
     struct err reason;
-    if (!text_model_feeds(own->signature, model->text.feeds, &reason) || !own->can_batch) {
-        if (config->tokenizer != NULL)
-            return err_set(err, ST_INVALID, "--tokenizer does not fit the model: %s", reason.text);
-        model->served.note = arena_copy(&model->arena, view_of(reason.text));
-        if (model->served.note == NULL)
-            return err_set(err, ST_NO_MEMORY, "no memory for model %s", own->name);
-        return ST_OK; /* a tokenizer.json lies there but the model takes other tensors */
-    }
-    enum status status = tokenizer_load(path, &model->text.tokenizer, err);
+    if (binding_infer(own, files, file, &reason)) return ST_OK;
+    if (config->tokenizer != NULL)
+        return err_set(err, ST_INVALID, "--tokenizer does not fit the model: %s", reason.text);
+    model->served.note = arena_copy(&model->arena, view_of(reason.text));
+    return model->served.note != NULL ? ST_OK
+                                      : err_set(err, ST_NO_MEMORY, "no memory for model %s", own->name);
+}
+
+static enum status open_pipeline(struct engine_model *model, const struct engine_config *config,
+                                 struct err *err) {
+    const struct binding_files files = {.tokenizer = config->tokenizer, .labels = config->labels,
+                                        .max_tokens = (uint32_t)config->max_tokens};
+    struct binding *binding = &model->binding;
+    enum status status = find_pipeline(model, config, &files, err);
+    if (status == ST_OK)
+        status = binding_make(binding, model->served.model, &files, &model->arena, &model->served.shown, err);
     if (status != ST_OK) return status;
-    uint32_t max_tokens = (uint32_t)config->max_tokens;
-    if (max_tokens == 0) max_tokens = tokenizer_max_tokens(model->text.tokenizer);
-    if (max_tokens == 0) max_tokens = DEFAULT_MAX_TOKENS;
-    model->text.max_tokens = model->served.max_tokens = max_tokens;
-    model->served.is_text = true;
-    const char *labels = config->labels != NULL ? config->labels : own->labels_path;
-    return labels != NULL ? open_labels(model, labels, err) : ST_OK;
+    model->served.has_pipeline = binding->input_count > 0 || binding->output_count > 0;
+    for (uint32_t i = 0; i < binding->input_count; i++) {
+        if (binding->inputs[i].spec->kind != PIPELINE_TEXT) continue;
+        model->served.is_text = true;
+        model->served.max_tokens = binding->inputs[i].text.max_tokens;
+    }
+    return ST_OK;
 }
 
 /* ---- opening a model ---- */
 
-/* Which axes may be filled up: those of a text model. The same axis is cut back in outputs that
+/* Which axes may be filled up: those of token inputs. The same axis is cut back in outputs that
  * name it by the same symbol. */
 static void set_padding(const struct engine_model *model, struct batcher_config *config) {
     const struct signature *signature = model->served.model->signature;
     for (uint32_t i = 0; i < MODEL_MAX_IO; i++) config->pad_axis[i] = config->output_pad_axis[i] = -1;
-    if (!model->served.is_text) return;
-    const char *symbol = signature->inputs[0].dim_names[1];
-    for (uint32_t i = 0; i < signature->input_count; i++) {
-        config->pad_axis[i] = 1;
-        if (model->text.feeds[i] == FEED_IDS)
-            config->pad_value[i] = tokenizer_padding(model->text.tokenizer).id;
+    const struct bound_text *text = binding_text(&model->binding);
+    if (text == NULL || text->padding.is_left) return; /* then only texts of one length go together */
+    const struct io_spec *ids = &signature->inputs[text->feeds[FEED_IDS]];
+    for (int feed = 0; feed < FEED_COUNT; feed++) {
+        const int index = text->feeds[feed];
+        if (index == NOT_FED || signature->inputs[index].shape[1] != -1) continue;
+        config->pad_axis[index] = 1;
+        config->pad_value[index] = feed == FEED_IDS ? text->padding.id : feed == FEED_TYPES ? text->padding.type_id : 0;
     }
+    const char *symbol = ids->dim_names[1];
     for (uint32_t i = 0; i < signature->output_count && symbol != NULL; i++) {
         const struct io_spec *output = &signature->outputs[i];
         if (output->rank >= 2 && output->dim_names[1] != NULL &&
@@ -108,7 +89,7 @@ static enum status open_batcher(struct engine_model *model, struct err *err) {
         .batch_ids = &engine->batch_ids,
     };
     set_padding(model, &batcher);
-    if (model->served.is_text && config->preprocess == PREPROCESS_INLINE)
+    if (model->binding.input_count > 0 && config->preprocess == PREPROCESS_INLINE)
         batcher.prepare = pipeline_prepare;
     return batcher_create(model->served.model, &batcher, &model->batcher, err);
 }
@@ -128,11 +109,10 @@ static enum status open_model(struct engine_model *model, struct err *err) {
     };
     const struct backend *backend = config->simulate != NULL ? &backend_sim : &backend_ort;
     enum status status = model_open(own, backend, &session, err);
-    if (status == ST_OK) status = open_text(model, config, err);
+    if (status == ST_OK) status = open_pipeline(model, config, err);
     if (status != ST_OK) return status;
     model->is_batched = own->can_batch && config->max_batch > 0;
     model->max_rows = model->is_batched ? (uint32_t)config->max_batch : 1;
-    show(&model->served.shown, own->signature, model);
     model->served.trace_model = tracer_model(engine->tracer, own->name);
     if (model->served.trace_model == TRACE_MODEL_MAX)
         return err_set(err, ST_NO_MEMORY, "model %s: no memory for its trace", own->name);
@@ -147,10 +127,10 @@ static enum status find_models(struct engine *engine, struct model ***out_models
     if (config->model_repository != NULL && config->model != NULL)
         return err_set(err, ST_INVALID, "give --model or --model-repository, not both");
     if (config->model_repository != NULL) {
-        if (config->model_name != NULL || config->tokenizer != NULL || config->labels != NULL)
+        if (config->model_name != NULL || config->tokenizer != NULL || config->labels != NULL || config->pipeline != NULL)
             return err_set(err, ST_INVALID,
-                           "--model-name, --tokenizer and --labels go with --model; a repository has "
-                           "them in its directories");
+                           "--model-name, --tokenizer, --labels and --pipeline go with --model; a repository "
+                           "has them in its directories");
         return repository_scan(config->model_repository, out_models, out_count, err);
     }
     if (config->model == NULL && config->simulate == NULL)
@@ -220,11 +200,14 @@ static void close_engine(struct engine *engine, void (*end_trace)(struct tracer 
     for (size_t i = 0; i < engine->model_count; i++) batcher_free(engine->models[i].batcher);
     pool_free(engine->pool);
     for (size_t i = 0; i < engine->model_count; i++) {
-        tokenizer_free(engine->models[i].text.tokenizer);
+        binding_done(&engine->models[i].binding);
         model_free(engine->models[i].served.model);
         arena_done(&engine->models[i].arena);
     }
     free(engine->models);
+    for (unsigned i = 0; i < engine->workers && engine->scratches != NULL; i++)
+        scratch_done(&engine->scratches[i]);
+    free(engine->scratches);
     end_trace(engine->tracer);
     free(engine);
 }
@@ -253,6 +236,10 @@ enum status engine_create(const struct engine_config *config, struct engine **ou
         .is_off = config->no_trace,
     };
     enum status status = tracer_create(&tracer, &engine->tracer, err);
+    if (status == ST_OK)
+        engine->scratches = calloc(engine->workers, sizeof *engine->scratches);
+    if (status == ST_OK && engine->scratches == NULL)
+        status = err_set(err, ST_NO_MEMORY, "no memory for %u workers", engine->workers);
     if (status == ST_OK)
         status = pool_create(engine->workers, (size_t)config->queue_limit + 64, &engine->pool, err);
     if (status == ST_OK) status = open_models(engine, err);

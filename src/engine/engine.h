@@ -20,6 +20,7 @@ struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
     const char *model_repository;   /* directory */
     const char *tokenizer;          /* tokenizer.json for a single model; NULL: beside the model */
     const char *labels;             /* labels.txt likewise */
+    const char *pipeline;           /* pipeline.yaml likewise; "none": without one */
     const char *onnxruntime;
     const char *simulate;           /* "a=4ms,b=0.05ms" */
     int queue;                      /* enum queue_kind */
@@ -53,6 +54,8 @@ struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
      "tokenizer.json; default: the one beside the model, if any. Gives a BYTES input TEXT"},    \
     {"labels", OPT_STRING, offsetof(type, member.labels), "FILE", NULL, 0, 0, NULL,            \
      "a label a line; default: labels.txt beside the model. Gives outputs label and score"},    \
+    {"pipeline", OPT_STRING, offsetof(type, member.pipeline), "FILE", NULL, 0, 0, NULL,        \
+     "pipeline.yaml: pictures and texts in, labels and boxes out; default: the one beside the model, if any; none: without"}, \
     {"max-tokens", OPT_UINT, offsetof(type, member.max_tokens), "N", "0", 0, 65536, NULL,      \
      "truncate texts to N tokens; 0: what tokenizer.json says, or 512"},                        \
     {"onnxruntime", OPT_STRING, offsetof(type, member.onnxruntime), "FILE", NULL, 0, 0, NULL,  \
@@ -73,9 +76,9 @@ struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
     {"intra-op-threads", OPT_UINT, offsetof(type, member.intra_op_threads), "N", "1", 1, 256, NULL, \
      "ONNX Runtime's threads inside one run"},                                                  \
     {"workers", OPT_UINT, offsetof(type, member.workers), "N", "0", 0, 256, NULL,              \
-     "threads for tokenizing and labels; 0: half the processors, at least 1"},                  \
+     "threads that decode, tokenize, resize, label; 0: half the processors, at least 1"},                  \
     {"preprocess", OPT_CHOICE, offsetof(type, member.preprocess), NULL, "pool", 0, 0, "pool|inline", \
-     "where texts are tokenized: in the workers, or (as an experiment) inside the instance thread"}, \
+     "where texts and pictures are prepared: in the workers, or (as an experiment) inside the instance thread"}, \
     {"queue-limit", OPT_UINT, offsetof(type, member.queue_limit), "N", "4096", 1, 1000000, NULL, \
      "requests waiting for an instance; more are refused with 503"},                            \
     {"allow-spinning", OPT_FLAG, offsetof(type, member.allow_spinning), NULL, NULL, 0, 0, NULL, \
@@ -96,11 +99,11 @@ struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
 struct served_model {
     struct model *model;
     uint16_t trace_model;
-    bool is_text;        /* takes TEXT */
-    bool has_labels;     /* gives label and score */
-    /* What clients see: TEXT (or the tensors) in, the model's outputs and label, score out. */
+    bool is_text;        /* a pipeline's text input: TEXT */
+    bool has_pipeline;   /* inputs or outputs are not the model's own */
+    /* What clients see: pictures, texts or tensors in, what the pipeline makes of the model's
+     * outputs out. A pipeline's model takes its own tensors too. Names live as long as the model. */
     struct signature shown;
-    /* A text model takes its own tensors too (ids from the client). */
     uint32_t max_tokens;
     const char *note;    /* something a person should know (a tokenizer that was left aside); NULL */
 };
@@ -127,7 +130,8 @@ void engine_describe(struct engine *engine, struct buf *out);
 
 /* Starts a request. On ST_OK on_done will come exactly once; otherwise the request failed its
  * checks (err in request) and stays the caller's, on_done never comes. AT_START, AT_RECEIVED and
- * AT_DECODED are stamped by the caller. */
+ * AT_DECODED are stamped by the caller; AT_DECODED here where the request brings a decode: then
+ * its checks fail in on_done. */
 MUST_CHECK enum status engine_submit(struct engine *engine, struct request *request);
 /* Wakes what submits since the last flush left asleep: call once at the end of a loop's turn. */
 void engine_flush(struct engine *engine);

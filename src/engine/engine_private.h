@@ -3,14 +3,14 @@
 #define TELLTALE_ENGINE_ENGINE_PRIVATE_H
 
 #include "engine/engine.h"
-#include "engine/text_model.h"
+#include "engine/binding.h"
 #include "sync/parker.h"
 #include "sync/pool.h"
 
 struct engine_model {
     struct served_model served; /* first: a served_model pointer is one to this */
     struct engine *engine;
-    struct text_model text;     /* when served.is_text */
+    struct binding binding;     /* its pipeline */
     struct arena arena;         /* names, labels */
     struct batcher *batcher;
     bool is_batched;
@@ -26,6 +26,7 @@ struct engine {
     struct engine_model *models;
     size_t model_count;
     struct pool *pool;
+    struct scratch *scratches;  /* a worker each */
     struct tracer *tracer;
     struct counter batch_ids;
     struct counter outstanding; /* submitted and not yet given back */

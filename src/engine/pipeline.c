@@ -1,18 +1,22 @@
 /* The journey of a request, in order; its stages are enum stage (measure/stage.h):
  *
  *   engine_submit       checks                                          caller's thread
- *   -> run_preprocess   text to token tensors                           a worker
+ *   -> run_decode       a large body to tensors, then as below          a worker
+ *   -> run_preprocess   texts and pictures to the model's tensors       a worker
  *   -> batcher_push     queue, policy, gather, execute, scatter         an instance
  *   -> pipeline_batch_done
- *   -> run_postprocess  logits to label and score (where asked for)     a worker
+ *   -> run_postprocess  what the pipeline makes of the model's outputs  a worker
  *   -> complete         the outputs wanted; request->on_done            that same thread
  *
- * A model that takes tensors goes from submit to push at once. One invariant: a request is owned
- * by exactly one of these at any time; after on_done it is its owner's again. */
+ * A request of tensors goes from submit to push at once. One invariant: a request is owned by
+ * exactly one of these at any time; after on_done it is its owner's again. The steps of a pipeline
+ * are in preprocess.c and postprocess.c. */
 #include "engine/engine_private.h"
 
 #include "base/clock.h"
 #include "engine/check.h"
+#include "engine/postprocess.h"
+#include "engine/preprocess.h"
 
 static struct engine_model *model_of(const struct request *request) {
     return (struct engine_model *)(uintptr_t)request->model;
@@ -39,24 +43,25 @@ static void fail(struct request *request, enum status status) {
     complete(request);
 }
 
-/* ---- preprocess ---- */
-
 static bool is_given_up(const struct request *request) { return flag_is_up(&request->job.is_cancelled); }
 
-static enum status encode(struct request *request) {
-    struct engine_model *model = model_of(request);
-    struct tensor *inputs;
-    const enum status status = text_model_encode(
-        &model->text, model->served.model->signature, &request->inputs[0], &request->arena, &inputs,
-        &request->job.length, &request->trace.tokens, &request->err);
-    if (status == ST_OK) request->job.inputs = inputs;
-    return status;
+/* A worker keeps its buffers, up to what one large photograph needs. */
+enum { SCRATCH_KEPT_BYTES = 16 << 20 };
+
+static struct scratch *scratch_of(struct engine *engine, unsigned worker) {
+    return &engine->scratches[worker];
 }
 
+/* ---- preprocess ---- */
+
+/* --preprocess inline: an instance has no buffers to keep, which is part of what it shows. */
 enum status pipeline_prepare(struct job *job, void *ctx) {
-    (void)ctx;
     struct request *request = request_of_job(job);
-    return job->inputs != NULL ? ST_OK : encode(request); /* ids sent as tensors need nothing */
+    struct scratch scratch = {0};
+    if (request->prepared_rows == 0) return ST_OK; /* sent as tensors: nothing to do */
+    const enum status status = preprocess_run(ctx, request, &scratch);
+    scratch_done(&scratch);
+    return status;
 }
 
 static enum status enqueue(struct request *request, bool wake) {
@@ -66,52 +71,55 @@ static enum status enqueue(struct request *request, bool wake) {
     return status;
 }
 
-static void run_preprocess(struct pool_job *pool_job, unsigned worker) {
-    (void)worker;
-    struct request *request = request_of_pool_job(pool_job);
+/* On a worker: prepares and pushes. */
+static void prepare(struct request *request, unsigned worker) {
+    struct engine_model *model = model_of(request);
     request->trace.at[AT_PREPROCESS_START] = mono_ns();
-    if (is_given_up(request)) {
-        fail(request, ST_CANCELLED);
-        return;
-    }
-    enum status status = encode(request);
+    struct scratch *scratch = scratch_of(request->engine, worker);
+    enum status status = preprocess_run(model, request, scratch);
+    scratch_trim(scratch, SCRATCH_KEPT_BYTES);
     request->trace.at[AT_PREPROCESS_END] = mono_ns();
     if (status == ST_OK) status = enqueue(request, true);
     if (status != ST_OK) fail(request, status);
 }
 
+static void run_preprocess(struct pool_job *pool_job, unsigned worker) {
+    struct request *request = request_of_pool_job(pool_job);
+    if (is_given_up(request)) {
+        request->trace.at[AT_PREPROCESS_START] = mono_ns();
+        fail(request, ST_CANCELLED);
+        return;
+    }
+    prepare(request, worker);
+}
+
 /* ---- submit ---- */
 
-static enum status submit_text(struct engine *engine, struct request *request) {
-    struct engine_model *model = model_of(request);
-    if (request->input_count > 1)
-        return err_set(&request->err, ST_INVALID, "model %s takes TEXT alone or its tensors, not both",
-                       model->served.model->name);
-    const enum status status = check_text(&request->inputs[0], model->served.model->name,
-                                          model->max_rows, &request->job.rows, &request->err);
-    if (status != ST_OK) return status;
-    request->trace.rows = request->job.rows;
-    if (engine->config->preprocess == PREPROCESS_INLINE) return enqueue(request, true);
-    request->pool_job.run = run_preprocess;
-    if (!pool_submit(engine->pool, &request->pool_job))
-        return err_set(&request->err, ST_OVERLOADED, "model %s: too many texts wait for a worker",
-                       model->served.model->name);
-    return ST_OK;
+static enum status to_worker(struct request *request, void (*run)(struct pool_job *, unsigned)) {
+    request->pool_job.run = run;
+    if (pool_submit(request->engine->pool, &request->pool_job)) return ST_OK;
+    return err_set(&request->err, ST_OVERLOADED, "model %s: too many requests wait for a worker",
+                   model_of(request)->served.model->name);
 }
 
 /* Length of the padded axis of a text model's own tensors, which must be the same in all. */
 static enum status tensor_length(const struct engine_model *model, struct request *request) {
     const struct signature *signature = model->served.model->signature;
-    for (uint32_t i = 0; i < signature->input_count; i++) {
+    const struct bound_text *text = binding_text(&model->binding);
+    int first = NOT_FED;
+    for (int feed = 0; feed < FEED_COUNT; feed++) {
+        const int i = text->feeds[feed];
+        if (i == NOT_FED) continue;
         const int64_t length = request->job.inputs[i].shape[1];
         if (length < 1 || length > UINT32_MAX)
             return err_set(&request->err, ST_INVALID, "model %s, input %s: the sequence is empty",
                            model->served.model->name, signature->inputs[i].name);
-        if (i > 0 && (uint32_t)length != request->job.length)
+        if (first != NOT_FED && (uint32_t)length != request->job.length)
             return err_set(&request->err, ST_INVALID,
                            "model %s, input %s: %lld tokens, in %s there are %u",
                            model->served.model->name, signature->inputs[i].name, (long long)length,
-                           signature->inputs[0].name, request->job.length);
+                           signature->inputs[first].name, request->job.length);
+        if (first == NOT_FED) first = i;
         request->job.length = (uint32_t)length;
     }
     request->trace.tokens = request->job.length * request->job.rows;
@@ -126,12 +134,13 @@ static bool is_own_input(const struct signature *signature, struct view name) {
 
 static enum status submit_tensors(struct request *request) {
     struct engine_model *model = model_of(request);
-    for (uint32_t i = 0; model->served.is_text && i < request->input_count; i++)
+    const struct binding *binding = &model->binding;
+    for (uint32_t i = 0; binding->input_count > 0 && i < request->input_count; i++)
         if (!is_own_input(model->served.model->signature, request->inputs[i].name))
             return err_set(&request->err, ST_INVALID,
-                           "model %s has no input %.*s; it takes TEXT, or its own tensors, %s first",
+                           "model %s has no input %.*s; it takes %s, or its own tensors, %s first",
                            model->served.model->name, VIEW_ARGS(request->inputs[i].name),
-                           model->served.model->signature->inputs[0].name);
+                           binding->inputs[0].spec->name, model->served.model->signature->inputs[0].name);
     enum status status =
         check_inputs(model->served.model->signature, model->served.model->name, request->inputs,
                      request->input_count, model->is_batched, model->max_rows, &request->arena,
@@ -139,23 +148,43 @@ static enum status submit_tensors(struct request *request) {
     if (status == ST_OK && model->served.is_text) status = tensor_length(model, request);
     if (status != ST_OK) return status;
     request->trace.rows = request->job.rows;
-    status = enqueue(request, false);
-    if (status == ST_OK) flag_raise(&model->needs_kick);
+    return ST_OK;
+}
+
+/* Checks, and what comes next. worker: the one that this runs on, or NO_WORKER. */
+enum { NO_WORKER = -1 };
+static enum status start(struct request *request, int worker) {
+    struct engine_model *model = model_of(request);
+    struct engine *engine = request->engine;
+    request->job.deadline_ns = request->deadline_ns;
+    enum status status = check_wanted(&model->served.shown, model->served.model->name,
+                                      request->wanted, request->wanted_count, &request->arena,
+                                      &request->wanted_indices, &request->wanted_index_count,
+                                      &request->err);
+    if (status != ST_OK) return status;
+    const bool has_steps = preprocess_applies(model, request);
+    status = has_steps ? preprocess_check(model, request) : submit_tensors(request);
+    if (status != ST_OK) return status;
+    const bool is_inline = engine->config->preprocess == PREPROCESS_INLINE;
+    if (has_steps && !is_inline && worker == NO_WORKER) return to_worker(request, run_preprocess);
+    if (has_steps && !is_inline) {
+        prepare(request, (unsigned)worker);
+        return ST_OK;
+    }
+    const bool wakes = has_steps || worker != NO_WORKER;
+    status = enqueue(request, wakes);
+    if (status == ST_OK && !wakes) flag_raise(&model->needs_kick);
     return status;
 }
 
-static bool wants_label(const struct engine_model *model, const struct request *request) {
-    const uint32_t first = model->served.model->signature->output_count;
-    for (uint32_t i = 0; i < request->wanted_index_count; i++)
-        if (request->wanted_indices[i] >= first) return true;
-    return false;
-}
-
-/* Does it bring a text? Its own tensors are taken too (ids from the client). */
-static bool has_text(const struct engine_model *model, const struct request *request) {
-    for (uint32_t i = 0; i < request->input_count; i++)
-        if (model->served.is_text && view_is(request->inputs[i].name, "TEXT")) return true;
-    return false;
+/* A large body: decoded where it keeps nobody waiting, then on as if it had come decoded. */
+static void run_decode(struct pool_job *pool_job, unsigned worker) {
+    struct request *request = request_of_pool_job(pool_job);
+    request->trace.at[AT_DECODE_START] = mono_ns();
+    enum status status = is_given_up(request) ? ST_CANCELLED : request->decode(request);
+    request->trace.at[AT_DECODED] = mono_ns();
+    if (status == ST_OK) status = start(request, (int)worker);
+    if (status != ST_OK) fail(request, status);
 }
 
 enum status engine_submit(struct engine *engine, struct request *request) {
@@ -165,19 +194,12 @@ enum status engine_submit(struct engine *engine, struct request *request) {
     request->trace.status = ST_OK;
     request->job.arena = &request->arena;
     request->job.trace = &request->trace;
-    request->job.deadline_ns = request->deadline_ns;
-    enum status status = check_wanted(&model->served.shown, model->served.model->name,
-                                      request->wanted, request->wanted_count, &request->arena,
-                                      &request->wanted_indices, &request->wanted_index_count,
-                                      &request->err);
-    if (status == ST_OK) {
-        request->wants_label = model->served.has_labels && wants_label(model, request);
-        counter_add(&engine->outstanding, 1);
-        status = has_text(model, request) ? submit_text(engine, request) : submit_tensors(request);
-        if (status != ST_OK) counter_add(&engine->outstanding, -1);
-    }
+    counter_add(&engine->outstanding, 1);
+    const enum status status =
+        request->decode != NULL ? to_worker(request, run_decode) : start(request, NO_WORKER);
     /* On success the request may be answered, even freed, by now. */
     if (status == ST_OK) return ST_OK;
+    counter_add(&engine->outstanding, -1);
     request->status = status;
     request->trace.status = (uint8_t)status;
     return status;
@@ -200,40 +222,9 @@ void request_trace(struct request *request, struct trace_ring *ring) {
 
 /* ---- postprocess and completion ---- */
 
-static enum status select_outputs(struct request *request, const struct tensor *label,
-                                  const struct tensor *score) {
-    const uint32_t own = request->model->model->signature->output_count;
-    request->outputs = arena_array(&request->arena, request->wanted_index_count, sizeof *request->outputs);
-    if (request->outputs == NULL)
-        return err_set(&request->err, ST_NO_MEMORY, "no memory for the answer");
-    for (uint32_t i = 0; i < request->wanted_index_count; i++) {
-        const uint32_t index = request->wanted_indices[i];
-        request->outputs[i] = index < own ? request->job.outputs[index] : index == own ? *label : *score;
-    }
-    request->output_count = request->wanted_index_count;
-    return ST_OK;
-}
-
-/* out_now_ns: stamped as the end of postprocessing; NULL where there was none. */
-static void finish(struct request *request, uint64_t *out_now_ns) {
-    struct engine_model *model = model_of(request);
-    struct tensor label = {0}, score = {0};
-    enum status status = ST_OK;
-    if (request->wants_label) {
-        const struct tensor *logits = &request->job.outputs[model->text.logits];
-        if (logits->rank != 2 || logits->shape[1] != (int64_t)model->text.labels.count)
-            status = err_set(&request->err, ST_INTERNAL,
-                             "model %s gives %lld scores a row, its labels file has %zu labels",
-                             model->served.model->name,
-                             (long long)(logits->rank == 2 ? logits->shape[1] : -1),
-                             model->text.labels.count);
-        else {
-            status = text_model_label(&model->text, logits, &request->arena, &label, &score);
-            if (status != ST_OK) (void)err_set(&request->err, status, "no memory for the labels");
-        }
-    }
-    if (status == ST_OK) status = select_outputs(request, &label, &score);
-    if (out_now_ns != NULL) request->trace.at[AT_POSTPROCESS_END] = *out_now_ns = mono_ns();
+static void finish(struct request *request, struct scratch *scratch) {
+    const enum status status = postprocess_run(model_of(request), request, scratch);
+    if (scratch != NULL) request->trace.at[AT_POSTPROCESS_END] = mono_ns();
     if (status != ST_OK) {
         fail(request, status);
         return;
@@ -242,17 +233,30 @@ static void finish(struct request *request, uint64_t *out_now_ns) {
     complete(request);
 }
 
-/* One job for all of a batch's requests that need it: chained by batch_next. */
-static void run_postprocess(struct pool_job *pool_job, unsigned worker) {
-    (void)worker;
-    struct request *request = request_of_pool_job(pool_job);
-    uint64_t now_ns = mono_ns();
+/* One job for those of a batch's requests that are chained by batch_next. */
+static void run_chain(struct request *request, struct scratch *scratch) {
     while (request != NULL) {
         struct request *next = request->batch_next; /* finish gives the request away */
-        request->trace.at[AT_POSTPROCESS_START] = now_ns;
-        finish(request, &now_ns);
+        request->trace.at[AT_POSTPROCESS_START] = mono_ns();
+        finish(request, scratch);
         request = next;
     }
+}
+
+static void run_postprocess(struct pool_job *pool_job, unsigned worker) {
+    struct request *request = request_of_pool_job(pool_job);
+    struct scratch *scratch = scratch_of(request->engine, worker);
+    run_chain(request, scratch);
+    scratch_trim(scratch, SCRATCH_KEPT_BYTES);
+}
+
+/* To a worker; where too many wait for one, here and now. */
+static void postprocess(struct engine *engine, struct request *chain) {
+    chain->pool_job.run = run_postprocess;
+    if (pool_submit(engine->pool, &chain->pool_job)) return;
+    struct scratch scratch = {0};
+    run_chain(chain, &scratch);
+    scratch_done(&scratch);
 }
 
 void pipeline_batch_done(struct job *list, void *ctx) {
@@ -264,16 +268,19 @@ void pipeline_batch_done(struct job *list, void *ctx) {
         if (request->job.status != ST_OK) {
             if (request->err.text[0] == 0) request->err = request->job.err;
             fail(request, request->job.status);
-        } else if (request->wants_label && !is_given_up(request)) {
+        } else if (!postprocess_applies(model, request)) {
+            finish(request, NULL);
+        } else if (is_given_up(request)) {
+            fail(request, ST_CANCELLED);
+        } else {
             request->batch_next = NULL;
+            if (model->binding.is_heavy) { /* a worker each, as many as are free */
+                postprocess(model->engine, request);
+                continue;
+            }
             *tail = request;
             tail = &request->batch_next;
-        } else {
-            if (request->wants_label) fail(request, ST_CANCELLED);
-            else finish(request, NULL);
         }
     }
-    if (chain == NULL) return;
-    chain->pool_job.run = run_postprocess;
-    if (!pool_submit(model->engine->pool, &chain->pool_job)) run_postprocess(&chain->pool_job, 0);
+    if (chain != NULL) postprocess(model->engine, chain);
 }

@@ -8,6 +8,7 @@
 
 struct served_model;
 struct engine;
+struct prepared;
 
 struct request {
     /* the owner's, set before engine_submit */
@@ -18,6 +19,9 @@ struct request {
     const struct view *wanted;        /* output names asked for; NULL: all */
     uint32_t wanted_count;
     uint64_t deadline_ns;             /* mono_ns; 0: none */
+    /* A body still to be decoded: called once, on a worker, before anything else; it sets inputs,
+     * wanted, deadline_ns. NULL: they are set already. */
+    enum status (*decode)(struct request *request);
     void (*on_done)(struct request *request);
     void *owner;
     struct mpsc_node done_node;       /* free for the owner's use, e.g. to queue the answer */
@@ -37,7 +41,9 @@ struct request {
     struct request *batch_next;
     uint32_t *wanted_indices;         /* into the shown outputs */
     uint32_t wanted_index_count;
-    bool wants_label;
+    struct prepared *prepared;        /* by the pipeline's inputs; NULL: the client sent tensors */
+    uint32_t prepared_rows;           /* elements of those inputs; 0 likewise */
+    const struct tensor *beside;      /* the model's inputs that came as tensors beside them */
 };
 
 /* Zeroes, then readies arena. Reusable after request_clear. */
