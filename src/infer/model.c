@@ -189,6 +189,9 @@ enum status model_open(struct model *model, const struct backend *backend,
     model->session = session;
     model->signature = backend->signature(session);
     model->can_batch = signature_can_batch(model->signature);
+    if (model->path && !backend->is_simulated) {
+        model->weights = weights_of_file(model->path);
+    }
     return ST_OK;
 }
 

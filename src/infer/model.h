@@ -4,6 +4,7 @@
 #define TELLTALE_INFER_MODEL_H
 
 #include "infer/backend.h"
+#include "infer/weights.h"
 
 struct model {
     char *name;
@@ -13,6 +14,7 @@ struct model {
     char *labels_path;     /* labels.txt likewise; or NULL */
     char *pipeline_path;   /* pipeline.yaml likewise; or NULL */
     char *sha256;          /* of the ONNX file, hex; "" until opened and for a bare simulation */
+    struct weights weights; /* of the ONNX file; not known until opened and for a simulation */
     const struct backend *backend;
     struct session *session;
     const struct signature *signature; /* the session's; NULL until opened */
@@ -31,7 +33,7 @@ MUST_CHECK enum status model_from_file(const char *path, const char *name_or_nul
 /* No file: a simulation named name_or_null or "simulated". */
 MUST_CHECK enum status model_simulated(const char *name_or_null, struct model **out,
                                        struct err *err);
-/* Opens the session with the back end and fills sha256, signature, can_batch. config's model_path
+/* Opens the session with the back end and fills sha256, weights, signature, can_batch. config's model_path
  * is taken from the model; simulate_text is set where the model has a tokenizer beside it. On
  * failure the model stays as it was. */
 MUST_CHECK enum status model_open(struct model *model, const struct backend *backend,
