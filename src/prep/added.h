@@ -13,7 +13,9 @@
 
 struct added_token {
     struct view content; /* as it is looked for: normalized where normalized is set */
+    struct view name;    /* as decoding gives it */
     uint32_t id;
+    bool is_skipped;  /* a special token: decoding may leave it out */
     bool single_word; /* not inside a word */
     bool lstrip;      /* takes the white space before it */
     bool rstrip;      /* and behind it */

@@ -2,7 +2,8 @@
  * decompose and drop marks, lower-case, in that order, in one pass. Any thread. Invariant:
  * characters that carry a combining class wait in `pending` until one without a class comes,
  * since canonical order is only known then. See unicode_table.h for whose Unicode this is. */
-#include "prep/stages.h"
+#include "prep/bert.h"
+#include "prep/tokenizer_read.h"
 
 enum {
     ASCII_DROP = 0xff,
@@ -12,14 +13,19 @@ enum {
     CODE_BITS = 24, /* a pending code point carries its class above them */
 };
 
-struct run {
-    const struct bert_normalizer *self;
-    struct text_buf *out;
-    struct id_list pending; /* class << CODE_BITS | code */
-    bool is_unordered;      /* pending needs sorting */
+struct bert_splitter {
+    const struct unicode_table *unicode;
+    unsigned char ascii[128];
 };
 
-void bert_normalizer_prepare(struct bert_normalizer *self) {
+struct run {
+    const struct bert_normalizer *self;
+    struct span_text *out;
+    struct token_list pending; /* id: class << CODE_BITS | code */
+    bool is_unordered;         /* pending needs sorting */
+};
+
+static void prepare(struct bert_normalizer *self) {
     self->matters = (self->cleans_text ? CODE_CONTROL | CODE_WHITESPACE : 0u)
                     | (self->spaces_chinese ? CODE_CHINESE : 0u)
                     | (self->strips_accents ? CODE_MARK | CODE_COMBINING | CODE_DECOMPOSES : 0u)
@@ -45,7 +51,7 @@ static bool put(struct run *run, uint32_t code) {
     if (run->self->lowers && (unicode_flags(run->self->unicode, code) & CODE_LOWERS)) {
         count = unicode_lower(run->self->unicode, code, codes);
     }
-    if (!text_buf_reserve(run->out, 8)) {
+    if (!span_text_reserve(run->out, 8)) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
@@ -57,18 +63,18 @@ static bool put(struct run *run, uint32_t code) {
 /* Writes the pending code points by class, those of one class in their order. One pass a class
  * that occurs: a hostile run of a million marks costs 63 passes and not a million squared. */
 static bool flush(struct run *run) {
-    const struct id_list *pending = &run->pending;
+    const struct token_list *pending = &run->pending;
     uint64_t classes = 0;
     for (size_t i = 0; run->is_unordered && i < pending->count; i++) {
-        classes |= (uint64_t)1 << (pending->ids[i] >> CODE_BITS);
+        classes |= (uint64_t)1 << (pending->items[i].id >> CODE_BITS);
     }
     for (unsigned class = 0; class < CODE_CLASSES; class ++) {
         if (run->is_unordered && (classes >> class & 1) == 0) {
             continue;
         }
         for (size_t i = 0; i < pending->count; i++) {
-            if ((!run->is_unordered || pending->ids[i] >> CODE_BITS == class)
-                && !put(run, pending->ids[i] & ((1u << CODE_BITS) - 1))) {
+            if ((!run->is_unordered || pending->items[i].id >> CODE_BITS == class)
+                && !put(run, pending->items[i].id & ((1u << CODE_BITS) - 1))) {
                 return false;
             }
         }
@@ -95,11 +101,11 @@ static bool put_part(struct run *run, uint32_t code) {
         return put(run, code);
     }
     uint32_t entry = unicode_class(code) << CODE_BITS | code;
-    const struct id_list *pending = &run->pending;
-    if (pending->count > 0 && pending->ids[pending->count - 1] >> CODE_BITS > entry >> CODE_BITS) {
+    const struct token_list *pending = &run->pending;
+    if (pending->count > 0 && pending->items[pending->count - 1].id >> CODE_BITS > entry >> CODE_BITS) {
         run->is_unordered = true;
     }
-    return id_list_push(&run->pending, entry);
+    return token_list_push(&run->pending, entry, 0, 0);
 }
 
 static bool put_decomposed(struct run *run, uint32_t code, unsigned flags) {
@@ -137,7 +143,7 @@ static bool put_changed(struct run *run, uint32_t code, unsigned flags) {
 
 /* A stretch of ASCII with nothing pending: a table look-up a byte. Returns bytes taken. */
 static size_t copy_ascii(const struct bert_normalizer *self, const unsigned char *data,
-                         size_t size, struct text_buf *out) {
+                         size_t size, struct span_text *out) {
     unsigned char *to = out->data + out->size;
     size_t at = 0;
     while (at < size && data[at] < 0x80) {
@@ -149,17 +155,17 @@ static size_t copy_ascii(const struct bert_normalizer *self, const unsigned char
     return at;
 }
 
-static bool bert_normalizer_run(const void *self, struct view text, struct text_buf *out) {
+static bool run_normalizer(const void *self, const struct span_text *in, struct span_text *out) {
     struct run run = {.self = self, .out = out, .pending = {.arena = out->arena}};
-    const unsigned char *data = (const unsigned char *)text.data;
+    const unsigned char *data = in->data;
     size_t at = 0;
-    while (at < text.size) {
+    while (at < in->size) {
         /* Room for the rest unchanged and a code point: all that is written without asking. */
-        if (!text_buf_reserve(out, text.size - at + 8)) {
+        if (!span_text_reserve(out, in->size - at + 8)) {
             return false;
         }
         if (data[at] < 0x80 && run.pending.count == 0) {
-            at += copy_ascii(run.self, data + at, text.size - at, out);
+            at += copy_ascii(run.self, data + at, in->size - at, out);
             continue;
         }
         uint32_t code;
@@ -176,18 +182,41 @@ static bool bert_normalizer_run(const void *self, struct view text, struct text_
     return flush(&run);
 }
 
-const struct normalizer_ops BERT_NORMALIZER = {.run = bert_normalizer_run};
+static enum status read_flags(struct json_value object, struct bert_normalizer *out,
+                              struct err *err) {
+    static const char *const NAMES[] = {"type", "clean_text", "handle_chinese_chars",
+                                        "strip_accents", "lowercase", NULL};
+    const char *where = "normalizer";
+    enum status status = read_members(object, where, NAMES, err);
+    if (status != ST_OK
+        || (status = read_bool(object, where, "clean_text", &out->cleans_text, err)) != ST_OK
+        || (status = read_bool(object, where, "handle_chinese_chars", &out->spaces_chinese,
+                               err)) != ST_OK
+        || (status = read_bool(object, where, "lowercase", &out->lowers, err)) != ST_OK) {
+        return status;
+    }
+    out->strips_accents = out->lowers; /* what null means */
+    return read_is_null(object, "strip_accents")
+               ? ST_OK
+               : read_bool(object, where, "strip_accents", &out->strips_accents, err);
+}
+
+enum status bert_normalizer_read(struct json_value object, struct arena *memory,
+                                 const struct unicode_table *unicode, struct normalizer *out,
+                                 struct err *err) {
+    struct bert_normalizer *self = arena_zalloc(memory, sizeof *self);
+    if (self == NULL) return err_set(err, ST_NO_MEMORY, "no memory for the normalizer");
+    self->unicode = unicode;
+    const enum status status = read_flags(object, self, err);
+    if (status != ST_OK) return status;
+    prepare(self);
+    *out = (struct normalizer){.run = run_normalizer, .cuts_at_space = true, .self = self};
+    return ST_OK;
+}
 
 static unsigned char split_kind(unsigned flags) {
     return flags & CODE_WHITESPACE ? SPLIT_SPACE
            : flags & CODE_PUNCTUATION ? SPLIT_PUNCTUATION : SPLIT_WORD;
-}
-
-void bert_splitter_init(struct bert_splitter *self, const struct unicode_table *unicode) {
-    self->unicode = unicode;
-    for (unsigned byte = 0; byte < sizeof self->ascii; byte++) {
-        self->ascii[byte] = split_kind(unicode_flags(unicode, byte));
-    }
 }
 
 static unsigned char kind_at(const struct bert_splitter *self, const unsigned char *data,
@@ -201,24 +230,43 @@ static unsigned char kind_at(const struct bert_splitter *self, const unsigned ch
     return split_kind(unicode_flags(self->unicode, code));
 }
 
-static struct view bert_splitter_next(const void *self, struct view text, size_t *at) {
-    const unsigned char *data = (const unsigned char *)text.data;
-    size_t start = *at;
-    size_t length = 0;
-    unsigned char kind = SPLIT_SPACE;
-    while (start < text.size && (kind = kind_at(self, data + start, &length)) == SPLIT_SPACE) {
-        start += length;
+/* The words and punctuation of one piece. */
+static bool split_piece(const struct bert_splitter *self, const unsigned char *data,
+                        struct piece piece, struct piece_list *out) {
+    size_t at = piece.start;
+    while (at < piece.end) {
+        size_t length;
+        const unsigned char kind = kind_at(self, data + at, &length);
+        const size_t start = at;
+        at += length;
+        if (kind == SPLIT_SPACE) continue;
+        while (kind == SPLIT_WORD && at < piece.end
+               && kind_at(self, data + at, &length) == SPLIT_WORD) {
+            at += length;
+        }
+        if (!piece_list_push(out, (uint32_t)start, (uint32_t)at)) return false;
     }
-    size_t end = start;
-    if (start < text.size) {
-        end += length;
-    }
-    while (kind == SPLIT_WORD && end < text.size
-           && kind_at(self, data + end, &length) == SPLIT_WORD) {
-        end += length;
-    }
-    *at = end;
-    return (struct view){text.data + start, end - start};
+    return true;
 }
 
-const struct splitter_ops BERT_SPLITTER = {.next = bert_splitter_next, .ends_at_space = true};
+static bool run_splitter(const void *self, const struct span_text *text,
+                         const struct piece_list *pieces, struct span_text *out_text,
+                         struct piece_list *out_pieces) {
+    (void)out_text;
+    for (size_t i = 0; i < pieces->count; i++) {
+        if (!split_piece(self, text->data, pieces->items[i], out_pieces)) return false;
+    }
+    return true;
+}
+
+bool bert_splitter_make(struct arena *memory, const struct unicode_table *unicode,
+                        struct splitter *out) {
+    struct bert_splitter *self = arena_alloc(memory, sizeof *self);
+    if (self == NULL) return false;
+    self->unicode = unicode;
+    for (unsigned byte = 0; byte < sizeof self->ascii; byte++) {
+        self->ascii[byte] = split_kind(unicode_flags(unicode, byte));
+    }
+    *out = (struct splitter){.run = run_splitter, .ends_at_space = true, .self = self};
+    return true;
+}

@@ -57,6 +57,7 @@ enum status dom_open(view text, json_document **out, json_value *out_root, err *
 void dom_close(json_document *document) { delete document; }
 
 enum json_kind dom_kind_of(json_value value) {
+    if (value.document == nullptr) return JSON_NULL;
     switch (unpack(value).type()) {
     case simdjson::dom::element_type::ARRAY: return JSON_ARRAY;
     case simdjson::dom::element_type::OBJECT: return JSON_OBJECT;

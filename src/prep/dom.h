@@ -18,7 +18,7 @@ extern "C" {
 enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
 struct json_document;
-struct json_value { /* simdjson's tape reference, unchanged */
+struct json_value { /* simdjson's tape reference, unchanged; zeroed: null */
     const void *document;
     size_t index;
 };

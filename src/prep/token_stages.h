@@ -31,8 +31,11 @@ struct span_text {
     struct source *sources; /* NULL unless has_sources */
     bool has_sources;       /* set once, before anything is written */
     size_t size, capacity;
+    uint32_t origin; /* where the text as it was given starts, between two added tokens */
 };
-bool span_text_reserve(struct span_text *buf, size_t extra); /* false: no memory */
+/* After it data[size, size + extra) (and sources, where there are any) may be written. False: no
+ * memory. */
+bool span_text_reserve(struct span_text *buf, size_t extra);
 
 /* Bytes [start, end) of a text. */
 struct piece {
@@ -58,15 +61,17 @@ struct token_list {
 bool token_list_push(struct token_list *list, uint32_t id, uint32_t start, uint32_t end);
 
 /* Appends to out what becomes of in; sources as Hugging Face's NormalizedString gives them (what
- * is inserted has the source of the character before it, at the start that of the one after).
- * False: no memory. */
+ * is inserted has the source of the byte before it; at the start it has none: origin, origin).
+ * run is NULL where there is nothing to do. False: no memory. */
 struct normalizer {
     bool (*run)(const void *self, const struct span_text *in, struct span_text *out);
+    bool cuts_at_space; /* a text in parts that end behind ASCII spaces gives the same */
     void *self;
     void (*done)(void *self); /* NULL: nothing to free */
 };
 
-/* Cuts each piece of `pieces` further: appends to out_pieces. A splitter that rewrites the text
+/* Cuts each piece of `pieces` further: appends to out_pieces (an empty piece is passed over). run is
+ * NULL where there is nothing to do. A splitter that rewrites the text
  * (Metaspace, a prefixed space) is marked so: it appends the new text to out_text, and its pieces
  * are of that; the others leave out_text alone. False: no memory. */
 struct splitter {
@@ -75,6 +80,7 @@ struct splitter {
     bool rewrites;
     bool ends_at_space; /* an ASCII space or newline always ends a piece and belongs to none: long
                            texts may be taken in parts that are cut there */
+    bool needs_sources; /* looks at text->sources: they are there though nobody wants offsets */
     void *self;
     void (*done)(void *self);
 };
@@ -85,7 +91,7 @@ struct token_model {
     uint32_t (*find)(const void *self, struct view token); /* TRIE_NONE: not in the vocabulary */
     /* The token as the vocabulary file writes it; data NULL when there is no such id. */
     struct view (*name)(const void *self, uint32_t id);
-    uint32_t vocab_size; /* largest id + 1 */
+    uint32_t vocab_size; /* entries, as Hugging Face counts them: the next added token's id */
     /* Set by model_read's caller before it: the splitter is ByteLevel, so that the vocabulary's
      * characters stand for bytes; the model takes them as bytes. */
     bool is_byte_level;

@@ -41,9 +41,12 @@ static void *counted_aligned_alloc(size_t alignment, size_t size) {
 #include "../../src/base/arena.c"
 #include "../../src/prep/added.c"
 #include "../../src/prep/tokenizer.c"
-#include "../../src/prep/tokenizer_model.c"
+#include "../../src/prep/tokenizer_added.c"
+#include "../../src/prep/tokenizer_file.c"
 #include "../../src/prep/trie.c"
 #include "../../src/prep/unicode_table.c"
+#include "../../src/prep/vocab.c"
+#include "../../src/prep/wordpiece.c"
 #undef malloc
 #undef calloc
 #undef realloc

@@ -283,19 +283,18 @@ static void what_is_not_supported_is_named(void **state) {
         enum status status;
         const char *name;
     } CASES[] = {
-        {{.model_type = "Unigram"}, ST_UNSUPPORTED, "Unigram"},
-        {{.normalizer = "{\"type\":\"NFKC\"}"}, ST_UNSUPPORTED, "NFKC"},
-        {{.pre_tokenizer = "{\"type\":\"ByteLevel\"}"}, ST_UNSUPPORTED, "ByteLevel"},
-        {{.pre_tokenizer = "null"}, ST_UNSUPPORTED, "pre_tokenizer \"null\""},
-        {{.post_processor = "{\"type\":\"RobertaProcessing\"}"}, ST_UNSUPPORTED, "Roberta"},
+        {{.model_type = "Trigram"}, ST_UNSUPPORTED, "Trigram"},
+        {{.normalizer = "{\"type\":\"NFX\"}"}, ST_UNSUPPORTED, "NFX"},
+        {{.pre_tokenizer = "{\"type\":\"BitLevel\"}"}, ST_UNSUPPORTED, "BitLevel"},
+        {{.post_processor = "{\"type\":\"AlbertProcessing\"}"}, ST_UNSUPPORTED, "Albert"},
         {{.more = ",\"novelty\":1"}, ST_UNSUPPORTED, "novelty"},
         {{.truncation = CUT("8", "Middle")}, ST_UNSUPPORTED, "Middle"},
         {{.truncation = CUT("1", "Right")}, ST_INVALID, "leaves no room"},
         {{.truncation = CUT("-1", "Right")}, ST_INVALID, "max_length"},
         {{.max_chars = "\"many\""}, ST_INVALID, "max_input_chars_per_word"},
         {{.added = MASK_TOKEN ",7"}, ST_INVALID, "added_tokens"},
-        {{.padding = "{\"strategy\":\"BatchLongest\",\"direction\":\"Left\",\"pad_id\":0,"
-                     "\"pad_type_id\":0,\"pad_token\":\"x\"}"}, ST_UNSUPPORTED, "Left"},
+        {{.padding = "{\"strategy\":\"BatchLongest\",\"direction\":\"Middle\",\"pad_id\":0,"
+                     "\"pad_type_id\":0,\"pad_token\":\"x\"}"}, ST_UNSUPPORTED, "Middle"},
         {{.post_processor = "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"
                             "{\"id\":\"[X]\",\"type_id\":0}}],\"special_tokens\":{}}"},
          ST_INVALID, "[X]"},
