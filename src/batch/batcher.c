@@ -49,11 +49,11 @@ static enum status start_instances(struct batcher *batcher, struct err *err) {
 enum { STAGED_BATCHES = 4, STAGED_ROWS_MAX = 16384 };
 static const size_t STAGED_BYTES_USUAL = 64 << 20, STAGED_BYTES_MAX = 256 << 20;
 
-static uint32_t staged_rows(const struct batcher *batcher) {
+static uint32_t staging_room(const struct batcher *batcher) {
     size_t row_bytes = 0;
     for (uint32_t i = 0; i < batcher->config.input_count; i++)
         row_bytes += batcher->config.staged_row_bytes[i];
-    if (row_bytes == 0) return 0;
+    if (row_bytes == 0 || batcher->config.staged_rows > 0) return batcher->config.staged_rows;
     size_t rows = (size_t)STAGED_BATCHES * batcher->max_rows;
     if (rows < STAGED_BYTES_USUAL / row_bytes) rows = STAGED_BYTES_USUAL / row_bytes;
     if (rows > STAGED_BYTES_MAX / row_bytes) rows = STAGED_BYTES_MAX / row_bytes;
@@ -62,7 +62,7 @@ static uint32_t staged_rows(const struct batcher *batcher) {
 }
 
 static enum status create_staging(struct batcher *batcher, struct err *err) {
-    const uint32_t rows = staged_rows(batcher);
+    const uint32_t rows = staging_room(batcher);
     if (rows < 2) return ST_OK; /* nothing to gain */
     return staging_create(batcher->config.staged_row_bytes, batcher->config.input_count, rows,
                           &batcher->staging, err);

@@ -56,6 +56,7 @@ struct batcher_config {
     /* Bytes of a row where all rows of an input are of one size and prepared here, so that they
      * can be written where the batch will run them (staging.h); 0: not this input. */
     size_t staged_row_bytes[MODEL_MAX_IO];
+    uint32_t staged_rows;       /* room for them; 0: a few of the largest batches */
     /* --preprocess inline: called on the instance's thread for each job of a batch before the
      * inputs are gathered; sets inputs and length. NULL: inputs are ready at push. */
     enum status (*prepare)(struct job *job, void *ctx);

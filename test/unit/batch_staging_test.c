@@ -1,14 +1,14 @@
-/* batch/staging.h, alone and through a batcher with a real model: rows written where the batch
- * runs them, released when it is through, and copied as ever where that cannot be. */
+/* batch/staging.h, alone and through a batcher with a simulated device: rows written where the
+ * batch runs them, released when it is through, and copied as ever where that cannot be. */
 #include "batch/batcher.h"
 #include "batch/staging.h"
 #include "sync/parker.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -119,20 +119,14 @@ static void on_done(struct job *list, void *ctx) {
 }
 
 /* A timer that does not fire: batches start when they are full, so what is in them is known. */
-static void serve(struct served *served, uint32_t queue_limit) {
+static void serve(struct served *served, const char *device, uint32_t queue_limit) {
     struct err err = {""};
     *served = (struct served){0};
     mpsc_init(&served->done);
     parker_init(&served->parker);
-    const struct session_config session = {.intra_op_threads = 1};
-    const char *path = TEST_SOURCE_DIR "/test/data/add.onnx";
-    assert_int_equal(model_from_file(path, NULL, &served->model, &err), ST_OK);
-    if (model_open(served->model, &backend_ort, &session, &err) != ST_OK) {
-        fprintf(stderr, "no ONNX Runtime: %s\n", err.text);
-        model_free(served->model);
-        served->model = NULL;
-        skip();
-    }
+    const struct session_config session = {.simulate = device, .intra_op_threads = 1};
+    assert_int_equal(model_simulated(NULL, &served->model, &err), ST_OK);
+    assert_int_equal(model_open(served->model, &backend_sim, &session, &err), ST_OK);
     struct batcher_config config = {
         .policy = {.kind = POLICY_TIMER, .max_batch = MAX_BATCH, .max_delay_ns = 3600000000000u},
         .is_batched = true, .instances = 1, .queue_limit = queue_limit, .on_done = on_done,
@@ -199,7 +193,7 @@ static void staged_jobs_run_where_they_lie(void **state) {
     (void)state;
     struct served served;
     struct sent sent[3];
-    serve(&served, 100);
+    serve(&served, "a=0us,b=0us", 100);
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 3; i++)
             prepare(&served, &sent[i], i == 0 ? 2 : 1, (float)(1000 * round + 100 * i), true);
@@ -221,7 +215,7 @@ static void a_job_that_is_not_staged_has_its_batch_copied(void **state) {
     (void)state;
     struct served served;
     struct sent sent[4];
-    serve(&served, 100);
+    serve(&served, "a=0us,b=0us", 100);
     for (int i = 0; i < 4; i++) {
         prepare(&served, &sent[i], 1, (float)(100 * i), i != 1);
         push(&served, &sent[i]);
@@ -234,12 +228,33 @@ static void a_job_that_is_not_staged_has_its_batch_copied(void **state) {
     stop(&served);
 }
 
+/* Each job is run again by itself: where it lies, and its rows are released after that. */
+static void a_batch_that_fails_runs_job_by_job_where_it_lies(void **state) {
+    (void)state;
+    struct served served;
+    struct sent sent[4];
+    serve(&served, "a=0us,b=0us,fail=nan", 100);
+    for (int i = 0; i < 4; i++)
+        prepare(&served, &sent[i], 1, i == 2 ? NAN : (float)(100 * i), true);
+    for (int i = 0; i < 4; i++) push(&served, &sent[i]);
+    wait_for(&served, 4);
+    assert_int_equal(sent[2].job.status, ST_INTERNAL);
+    assert_null(sent[2].job.staging);
+    arena_done(&sent[2].arena);
+    for (int i = 0; i < 4; i++)
+        if (i != 2) check_answer(&sent[i]);
+    const struct batcher_stats stats = stats_of(&served);
+    assert_int_equal(stats.batches_in_place, 5);
+    assert_int_equal(stats.batches_copied, 0);
+    stop(&served);
+}
+
 /* What is refused, cancelled or late gives its rows back as well, or the slab would fill up. */
 static void jobs_that_never_run_release_their_rows(void **state) {
     (void)state;
     struct served served;
     struct sent cancelled, late, refused;
-    serve(&served, 2);
+    serve(&served, "a=0us,b=0us", 2);
     prepare(&served, &cancelled, 3, 0, true);
     flag_raise(&cancelled.job.is_cancelled);
     prepare(&served, &late, 1, 0, true);
@@ -273,6 +288,7 @@ int main(void) {
         cmocka_unit_test(jobs_that_are_not_all_staged_stay_as_they_are),
         cmocka_unit_test(staged_jobs_run_where_they_lie),
         cmocka_unit_test(a_job_that_is_not_staged_has_its_batch_copied),
+        cmocka_unit_test(a_batch_that_fails_runs_job_by_job_where_it_lies),
         cmocka_unit_test(jobs_that_never_run_release_their_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
