@@ -5,6 +5,7 @@
 #include "prep/tokenizer_read.h"
 
 static const char WHERE[] = "model";
+static const struct view WORD_START = {"\xe2\x96\x81", 3}; /* U+2581 */
 
 /* A string that may be null or left out: empty then. */
 static enum status read_optional(struct json_value object, const char *name, struct view *out,
@@ -65,7 +66,9 @@ struct merge_reader {
     struct view pair[2]; /* of ["a", "b"] */
     size_t pair_count;
     uint32_t rank;
-    char *buffer; /* for the merged token */
+    char *buffer;   /* for the merged token */
+    uint32_t guess; /* its entry, perhaps: that of the last one */
+    bool keeps_words;
     struct err *err;
 };
 
@@ -91,6 +94,36 @@ static enum status find_part(const struct merge_reader *reader, struct view toke
     return ST_OK;
 }
 
+/* Merges come in the order of the tokens that they make, in most files: the last one's token or
+ * the next, which saves a search. */
+static enum status find_merged(struct merge_reader *reader, struct view token, uint32_t *out) {
+    const struct vocab *vocab = &reader->model->vocab;
+    for (uint32_t entry = reader->guess; entry - reader->guess < 2 && entry < vocab->count;
+         entry++) {
+        if (view_eq(vocab_text(vocab, entry), token)) {
+            reader->guess = entry;
+            *out = vocab->entries[entry].id;
+            return ST_OK;
+        }
+    }
+    uint32_t entry = vocab_entry_of(vocab, token);
+    if (entry == TRIE_NONE) {
+        return find_part(reader, token, out); /* says so */
+    }
+    reader->guess = entry;
+    *out = vocab->entries[entry].id;
+    return ST_OK;
+}
+
+static bool starts_with(struct view text, struct view start) {
+    return text.size >= start.size && memcmp(text.data, start.data, start.size) == 0;
+}
+
+static bool ends_with(struct view text, struct view end) {
+    return text.size >= end.size
+           && memcmp(text.data + text.size - end.size, end.data, end.size) == 0;
+}
+
 static enum status add_merge(struct merge_reader *reader, struct view left, struct view right) {
     struct bpe *model = reader->model;
     struct bpe_pair pair = {.rank = reader->rank};
@@ -106,10 +139,12 @@ static enum status add_merge(struct merge_reader *reader, struct view left, stru
     size_t kept = right.size - reader->prefix.size;
     memcpy(reader->buffer, left.data, left.size);
     memcpy(reader->buffer + left.size, right.data + reader->prefix.size, kept);
-    status = find_part(reader, (struct view){reader->buffer, left.size + kept}, &pair.merged);
+    status = find_merged(reader, (struct view){reader->buffer, left.size + kept}, &pair.merged);
     if (status != ST_OK) {
         return status;
     }
+    reader->keeps_words = reader->keeps_words
+                          && (!starts_with(right, WORD_START) || ends_with(left, WORD_START));
     put_pair(model, pair);
     model->merged_by_rank[reader->rank++] = pair.merged;
     return ST_OK;
@@ -154,7 +189,7 @@ static enum status read_merge(void *context, struct view name, struct json_value
 static uint32_t longest_token(const struct vocab *vocab) {
     size_t longest = 0;
     for (uint32_t i = 0; i < vocab->count; i++) {
-        size_t size = vocab->entries[i].text.size;
+        size_t size = vocab->entries[i].size;
         longest = size > longest ? size : longest;
     }
     return longest > UINT32_MAX ? UINT32_MAX : (uint32_t)longest;
@@ -188,7 +223,12 @@ static enum status read_merges(struct json_value object, struct arena *memory, s
     for (size_t i = 0; i < slots; i++) {
         model->pairs[i].left = TRIE_NONE;
     }
-    return dom_each(merges, read_merge, &reader);
+    reader.keeps_words = true;
+    status = dom_each(merges, read_merge, &reader);
+    /* Characters join from both sides of the edge of a word nowhere; were U+2581 itself unknown,
+     * it might still be fused with what is before it. */
+    model->has_words = reader.keeps_words && vocab_find(&model->vocab, WORD_START) != TRIE_NONE;
+    return status;
 }
 
 /* Whether every unit that can come up is a token or falls back to tokens. */
@@ -231,40 +271,6 @@ static enum status find_units(struct json_value object, struct bpe *model, struc
     return status;
 }
 
-/* U+2581 stands only at the start of what merges make, or after another one. */
-static bool merges_keep_words(const struct bpe *model) {
-    static const char START[] = "\xe2\x96\x81";
-    const size_t size = sizeof START - 1;
-    if (vocab_find(&model->vocab, (struct view){START, size}) == TRIE_NONE) {
-        return false; /* an unknown character may be fused with others */
-    }
-    uint64_t slots = (UINT64_MAX >> model->pair_shift) + 1;
-    for (uint64_t i = 0; i < slots; i++) {
-        if (model->pairs[i].left == TRIE_NONE) {
-            continue;
-        }
-        struct view token = vocab_name(&model->vocab, model->pairs[i].merged);
-        size_t at = 0;
-        while (token.size - at >= size && memcmp(token.data + at, START, size) == 0) {
-            at += size;
-        }
-        token.data += at;
-        token.size -= at;
-        while (token.size >= size) {
-            const char *next = memchr(token.data, START[0], token.size - size + 1);
-            if (next == NULL) {
-                break;
-            }
-            if (memcmp(next, START, size) == 0) {
-                return false;
-            }
-            token.size -= (size_t)(next + 1 - token.data);
-            token.data = next + 1;
-        }
-    }
-    return true;
-}
-
 /* Tries every token on itself: what is then found whole need not be merged again. */
 static enum status find_whole_tokens(struct bpe *model, struct arena *memory, struct err *err) {
     uint8_t *is_whole = arena_zalloc(memory, model->lookup->count);
@@ -273,13 +279,13 @@ static enum status find_whole_tokens(struct bpe *model, struct arena *memory, st
     enum status status = ST_OK;
     struct token_list tokens = {.arena = &scratch};
     for (uint32_t i = 0; is_whole != NULL && status == ST_OK && i < model->lookup->count; i++) {
-        const struct vocab_entry *entry = &model->lookup->entries[i];
-        struct piece all = {0, (uint32_t)entry->text.size};
+        struct view text = vocab_text(model->lookup, i);
+        struct piece all = {0, (uint32_t)text.size};
         tokens.count = 0;
-        if (!bpe_merge_word(model, entry->text, all, &tokens)) {
+        if (!bpe_merge_word(model, text, all, &tokens)) {
             status = ST_NO_MEMORY;
         }
-        is_whole[i] = tokens.count == 1 && tokens.items[0].id == entry->id
+        is_whole[i] = tokens.count == 1 && tokens.items[0].id == model->lookup->entries[i].id
                       && tokens.items[0].end == all.end;
     }
     arena_done(&scratch);
@@ -294,8 +300,7 @@ static enum status plan_short_cuts(struct bpe *model, struct arena *memory, stru
     bool has_affix = model->prefix.size + model->suffix.size > 0;
     model->token_bytes_max = longest_token(model->lookup);
     model->is_odd = model->vocab.shares_ids || model->vocab.has_empty || model->prefix.size > 0;
-    model->has_words = !model->is_byte_level && !model->is_odd && !has_affix
-                       && merges_keep_words(model);
+    model->has_words = model->has_words && !model->is_byte_level && !model->is_odd && !has_affix;
     /* Without words a piece may be a whole text, which is hardly ever a token. */
     if (model->has_words || (model->is_byte_level && !model->ignores_merges)) {
         return find_whole_tokens(model, memory, err);

@@ -113,7 +113,7 @@ static bool build_trie(struct unigram *model) {
         return false;
     }
     for (uint32_t i = 0; i < model->vocab.count; i++) {
-        keys[i] = (struct trie_key){.text = model->vocab.entries[i].text, .value = i};
+        keys[i] = (struct trie_key){.text = vocab_text(&model->vocab, i), .value = i};
     }
     size_t unique;
     bool is_built = trie_init(&model->trie, keys, model->vocab.count, &unique);
@@ -161,7 +161,7 @@ static uint32_t unigram_find(const void *self, struct view token) {
 
 static struct view unigram_name(const void *self, uint32_t id) {
     const struct unigram *model = self;
-    return id < model->count ? model->vocab.entries[model->entries[id]].text
+    return id < model->count ? vocab_text(&model->vocab, model->entries[id])
                              : (struct view){NULL, 0};
 }
 

@@ -3,6 +3,7 @@
  * free slot. Read bpe.h for the use that matters most. */
 #include "prep/vocab.h"
 #include "prep/tokenizer_read.h"
+#include "prep/unicode_table.h"
 
 enum { FIRST_MADE_UP_LETTER = 0x100, MADE_UP_LETTERS = 68 };
 
@@ -51,12 +52,16 @@ bool vocab_init(struct vocab *out, size_t capacity, struct arena *memory) {
     return true;
 }
 
+struct view vocab_text(const struct vocab *vocab, uint32_t entry) {
+    return (struct view){vocab->entries[entry].data, vocab->entries[entry].size};
+}
+
 /* The slot of text, or the free one where it belongs. */
 static struct vocab_slot *slot_of(const struct vocab *vocab, struct view text, uint32_t hash) {
     for (uint32_t at = hash & vocab->mask;; at = (at + 1) & vocab->mask) {
         struct vocab_slot *slot = &vocab->by_text[at];
         if (slot->entry == 0
-            || (slot->hash == hash && view_eq(vocab->entries[slot->entry - 1].text, text))) {
+            || (slot->hash == hash && view_eq(vocab_text(vocab, slot->entry - 1), text))) {
             return slot;
         }
     }
@@ -66,7 +71,7 @@ void vocab_put(struct vocab *vocab, struct view text, uint32_t id) {
     uint32_t hash = hash_text(text);
     struct vocab_slot *slot = slot_of(vocab, text, hash);
     if (slot->entry == 0) {
-        vocab->entries[vocab->count] = (struct vocab_entry){.text = text};
+        vocab->entries[vocab->count] = (struct vocab_entry){text.data, (uint32_t)text.size, id};
         *slot = (struct vocab_slot){.hash = hash, .entry = ++vocab->count};
     }
     vocab->entries[slot->entry - 1].id = id;
@@ -81,7 +86,7 @@ void vocab_finish(struct vocab *vocab) {
             at = (at + 1) & vocab->mask;
         }
         vocab->shares_ids = vocab->shares_ids || vocab->by_id[at] != 0;
-        vocab->has_empty = vocab->has_empty || vocab->entries[i].text.size == 0;
+        vocab->has_empty = vocab->has_empty || vocab->entries[i].size == 0;
         vocab->by_id[at] = i + 1;
     }
 }
@@ -100,7 +105,7 @@ struct view vocab_name(const struct vocab *vocab, uint32_t id) {
     while (vocab->by_id[at] != 0) {
         const struct vocab_entry *entry = &vocab->entries[vocab->by_id[at] - 1];
         if (entry->id == id) {
-            return entry->text;
+            return (struct view){entry->data, entry->size};
         }
         at = (at + 1) & vocab->mask;
     }
@@ -158,7 +163,7 @@ enum status vocab_read(struct json_value model, struct arena *memory, struct voc
 bool vocab_to_bytes(const struct vocab *vocab, struct arena *memory, struct vocab *out) {
     size_t total = 0;
     for (uint32_t i = 0; i < vocab->count; i++) {
-        total += vocab->entries[i].text.size;
+        total += vocab->entries[i].size;
     }
     char *bytes = arena_alloc(memory, total);
     if (bytes == NULL || !vocab_init(out, vocab->count, memory)) {
@@ -166,7 +171,7 @@ bool vocab_to_bytes(const struct vocab *vocab, struct arena *memory, struct voca
     }
     for (uint32_t i = 0; i < vocab->count; i++) {
         size_t size;
-        if (letters_to_bytes(vocab->entries[i].text, bytes, &size)) {
+        if (letters_to_bytes(vocab_text(vocab, i), bytes, &size)) {
             vocab_put(out, (struct view){bytes, size}, vocab->entries[i].id);
             bytes += size;
         }

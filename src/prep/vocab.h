@@ -12,8 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct vocab_entry {
-    struct view text;
+struct vocab_entry { /* small: looking one up is a cache miss */
+    const char *data;
+    uint32_t size;
     uint32_t id;
 };
 
@@ -38,6 +39,7 @@ bool vocab_init(struct vocab *out, size_t capacity, struct arena *memory);
  * strings than the capacity. After the last, vocab_finish. */
 void vocab_put(struct vocab *vocab, struct view text, uint32_t id);
 void vocab_finish(struct vocab *vocab);
+struct view vocab_text(const struct vocab *vocab, uint32_t entry);
 
 /* {"token": id, ...}; the strings are copied. */
 MUST_CHECK enum status vocab_read(struct json_value model, struct arena *memory,

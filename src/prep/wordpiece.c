@@ -14,9 +14,7 @@ static size_t count_codes(struct view text) {
     return count;
 }
 
-/* ---- the same behind token_stages.h ---- */
-
-struct wordpiece_model {
+struct wordpiece {
     struct vocab vocab;
     struct trie trie;
     uint32_t unknown_id;
@@ -24,9 +22,9 @@ struct wordpiece_model {
     uint32_t max_word_chars;
 };
 
-static bool encode_piece(const void *self, struct view text, struct piece piece,
+static bool wordpiece_encode(const void *self, struct view text, struct piece piece,
                          struct token_list *out) {
-    const struct wordpiece_model *model = self;
+    const struct wordpiece *model = self;
     struct view rest = {text.data + piece.start, piece.end - piece.start};
     /* A code point is at least a byte: short words need no count. */
     if (rest.size > model->max_word_chars && count_codes(rest) > model->max_word_chars) {
@@ -54,29 +52,29 @@ static bool encode_piece(const void *self, struct view text, struct piece piece,
     return true;
 }
 
-static uint32_t find_token(const void *self, struct view token) {
-    const struct wordpiece_model *model = self;
+static uint32_t wordpiece_find(const void *self, struct view token) {
+    const struct wordpiece *model = self;
     return vocab_find(&model->vocab, token);
 }
 
-static struct view name_token(const void *self, uint32_t id) {
-    const struct wordpiece_model *model = self;
+static struct view wordpiece_name(const void *self, uint32_t id) {
+    const struct wordpiece *model = self;
     return vocab_name(&model->vocab, id);
 }
 
-static void free_model(void *self) {
-    struct wordpiece_model *model = self;
+static void wordpiece_done(void *self) {
+    struct wordpiece *model = self;
     trie_done(&model->trie);
 }
 
-static bool build_trie(struct wordpiece_model *model) {
+static bool build_trie(struct wordpiece *model) {
     const struct vocab *vocab = &model->vocab;
     struct trie_key *keys = calloc(vocab->count + 1, sizeof *keys);
     if (keys == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < vocab->count; i++) {
-        keys[i] = (struct trie_key){.text = vocab->entries[i].text,
+        keys[i] = (struct trie_key){.text = vocab_text(vocab, i),
                                     .value = vocab->entries[i].id};
     }
     size_t unique;
@@ -91,7 +89,7 @@ enum status wordpiece_read(struct json_value object, struct arena *memory,
                                         "max_input_chars_per_word", "vocab", NULL};
     const char *where = "model";
     struct view unknown, prefix;
-    struct wordpiece_model *model = arena_zalloc(memory, sizeof *model);
+    struct wordpiece *model = arena_zalloc(memory, sizeof *model);
     if (model == NULL) {
         return err_set(err, ST_NO_MEMORY, "no memory for the model");
     }
@@ -116,12 +114,12 @@ enum status wordpiece_read(struct json_value object, struct arena *memory,
     }
     model->continuing_node = trie_walk(&model->trie, TRIE_ROOT, prefix);
     *out = (struct token_model){
-        .encode = encode_piece,
-        .find = find_token,
-        .name = name_token,
+        .encode = wordpiece_encode,
+        .find = wordpiece_find,
+        .name = wordpiece_name,
         .vocab_size = model->vocab.count,
         .self = model,
-        .done = free_model,
+        .done = wordpiece_done,
     };
     return ST_OK;
 }
