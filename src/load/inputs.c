@@ -105,7 +105,7 @@ MUST_CHECK static enum status random_texts(const struct input_spec *spec, struct
     struct buf text, elements;
     buf_init(&text);
     buf_init(&elements);
-    for (size_t i = 0; i < count && !elements.failed; i++) {
+    for (size_t i = 0; i < count && !elements.failed && !text.failed; i++) {
         buf_clear(&text);
         random_words(&text, rng);
         buf_append(&elements, &(uint32_t){(uint32_t)text.size}, sizeof(uint32_t));

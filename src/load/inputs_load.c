@@ -95,14 +95,17 @@ MUST_CHECK static enum status add_image(struct raw_list *list, const char *path,
     return raw_add(list, raw, err);
 }
 
-/* Read by its first bytes alone: what lies beside the pictures is not to be held. */
-static bool starts_as_image(const char *path) {
+/* Of a directory's files only those that start as a picture does: what lies beside them is not to
+ * be held. */
+MUST_CHECK static enum status add_if_image(struct raw_list *list, const char *path,
+                                           struct arena *arena, struct err *err) {
     char start[16];
     FILE *file = fopen(path, "rb");
-    if (file == NULL) return true; /* let add_image say why */
-    size_t size = fread(start, 1, sizeof start, file);
+    if (file == NULL) return err_set(err, ST_IO, "cannot read %s: %s", path, strerror(errno));
+    const size_t size = fread(start, 1, sizeof start, file);
     fclose(file);
-    return image_is_known((struct view){.data = start, .size = size});
+    if (!image_is_known((struct view){.data = start, .size = size})) return ST_OK;
+    return add_image(list, path, arena, err);
 }
 
 MUST_CHECK static enum status add_lines(struct raw_list *list, struct view text,
@@ -132,8 +135,7 @@ MUST_CHECK static enum status add_entry(struct raw_list *list, const char *path,
     if (stat(path, &info) != 0) return ST_OK; /* a link to nowhere */
     if (S_ISDIR(info.st_mode)) return add_directory(list, path, depth + 1, arena, err);
     if (!S_ISREG(info.st_mode)) return ST_OK;
-    if (list->is_images)
-        return starts_as_image(path) ? add_image(list, path, arena, err) : ST_OK;
+    if (list->is_images) return add_if_image(list, path, arena, err);
     struct view raw;
     enum status status = read_file(path, arena, &raw, err);
     return status != ST_OK || is_blank(raw) ? status : raw_add(list, raw, err);

@@ -367,8 +367,9 @@ static enum status read_root(struct reader *reader, const yaml_node_t *root) {
     return check_names(reader);
 }
 
+/* libyaml forgets to say so in some of the places where it is out of memory. */
 static enum status yaml_failed(const struct reader *reader, const yaml_parser_t *parser) {
-    if (parser->error == YAML_MEMORY_ERROR)
+    if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR)
         return err_set(reader->err, ST_NO_MEMORY, "%s: no memory", reader->path);
     const size_t line = parser->error == YAML_READER_ERROR ? 1 : parser->problem_mark.line + 1;
     return refuse(reader, line, ST_INVALID, "not YAML: %s",
