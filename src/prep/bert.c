@@ -3,6 +3,7 @@
  * characters that carry a combining class wait in `pending` until one without a class comes,
  * since canonical order is only known then. See unicode_table.h for whose Unicode this is. */
 #include "prep/bert.h"
+#include "prep/normalizer.h"
 #include "prep/tokenizer_read.h"
 
 enum {
@@ -155,7 +156,65 @@ static size_t copy_ascii(const struct bert_normalizer *self, const unsigned char
     return at;
 }
 
+/* Control characters away, white space to spaces. */
+static bool clean(const struct bert_normalizer *self, const struct span_text *in,
+                  struct span_text *out) {
+    for (size_t at = 0, length; at < in->size; at += length) {
+        uint32_t code;
+        length = utf8_decode(in->data + at, &code);
+        const unsigned flags = unicode_flags(self->unicode, code);
+        if (flags & CODE_CONTROL) continue;
+        if (!span_text_put(out, flags & CODE_WHITESPACE ? ' ' : code, span_text_source(in, at))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Spaces around Chinese characters; both are of the character. */
+static bool space_chinese(const struct bert_normalizer *self, const struct span_text *in,
+                          struct span_text *out) {
+    for (size_t at = 0, length; at < in->size; at += length) {
+        uint32_t code;
+        length = utf8_decode(in->data + at, &code);
+        const bool spaces = (unicode_flags(self->unicode, code) & CODE_CHINESE) != 0;
+        const struct source source = span_text_source(in, at);
+        if ((spaces && !span_text_put(out, ' ', source)) || !span_text_put(out, code, source)
+            || (spaces && !span_text_put(out, ' ', source))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The same in a pass for each change: the sources after canonical order hang on the text that this
+ * pass found, not on the one that was given. */
+static bool run_with_sources(const struct bert_normalizer *self, const struct span_text *in,
+                             struct span_text *out) {
+    enum { PASSES = 5 };
+    struct unicode_form form;
+    unicode_form_init(&form, self->unicode, false, false);
+    const struct code_filter filter = {self->unicode, CODE_MARK};
+    const bool wanted[PASSES] = {self->cleans_text, self->spaces_chinese, self->strips_accents,
+                                 self->strips_accents, self->lowers};
+    struct span_text texts[PASSES];
+    bool is_done = true;
+    for (int i = 0; i < PASSES && is_done; i++) {
+        if (!wanted[i]) continue;
+        texts[i] = (struct span_text){
+            .arena = out->arena, .has_sources = out->has_sources, .origin = in->origin};
+        is_done = i == 0   ? clean(self, in, &texts[i])
+                  : i == 1 ? space_chinese(self, in, &texts[i])
+                  : i == 2 ? unicode_form_run(&form, in, &texts[i])
+                  : i == 3 ? code_filter_run(&filter, in, &texts[i])
+                           : lowercase_run(self->unicode, in, &texts[i]);
+        in = &texts[i];
+    }
+    return is_done && span_text_copy(out, in, 0, in->size);
+}
+
 static bool run_normalizer(const void *self, const struct span_text *in, struct span_text *out) {
+    if (out->has_sources) return run_with_sources(self, in, out);
     struct run run = {.self = self, .out = out, .pending = {.arena = out->arena}};
     const unsigned char *data = in->data;
     size_t at = 0;

@@ -454,9 +454,6 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, struct view text
         return err_set(err, ST_INVALID, "the tokenizer cannot put two texts together: %s",
                        plan->refusal);
     }
-    if (options->wants_offsets && tokenizer->normalizer.run != NULL) {
-        return err_set(err, ST_UNSUPPORTED, "offsets behind a normalizer are not supported yet");
-    }
     const size_t limit = options->max_tokens > 0 ? options->max_tokens : SIZE_MAX;
     size_t room = options->max_tokens > 0 ? options->max_tokens : tokenizer->max_tokens;
     const size_t added = options->adds_no_special ? 0 : tokenizer->post.added_count[is_pair];

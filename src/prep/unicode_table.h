@@ -19,12 +19,16 @@ enum code_flag {
     CODE_COMBINING = 1 << 6,   /* has a combining class: takes part in reordering */
     CODE_DECOMPOSES = 1 << 7,
     CODE_LOWERS = 1 << 8,
+    CODE_COMPATIBLE = 1 << 9,    /* NFKD takes it apart other than NFD */
+    CODE_NOT_COMPOSED = 1 << 10, /* decomposes and does not come back */
+    CODE_JOINS = 1 << 11,        /* the second of two that NFC joins */
+    CODE_ANY_MARK = 1 << 12,     /* removed by StripAccents */
 };
 
 enum {
     CODE_POINTS = 0x110000,
     CODE_REPLACEMENT = 0xfffd,
-    CODE_PARTS_MAX = 4, /* longest canonical decomposition */
+    CODE_PARTS_MAX = 18, /* longest decomposition, U+FDFA's */
     CODE_CLASSES = 64,  /* ranks of combining classes are 1..63 */
 };
 
@@ -37,9 +41,13 @@ unsigned unicode_flags(const struct unicode_table *table, uint32_t code);
 /* Full canonical decomposition of a code that has CODE_DECOMPOSES; returns the count. */
 size_t unicode_decompose(const struct unicode_table *table, uint32_t code,
                          uint32_t out_parts[CODE_PARTS_MAX]);
+/* Full compatibility decomposition of a code that has CODE_COMPATIBLE; returns the count. */
+size_t unicode_decompose_compatible(uint32_t code, uint32_t out_parts[CODE_PARTS_MAX]);
+/* What NFC joins the two to; 0: nothing. */
+uint32_t unicode_compose(const struct unicode_table *table, uint32_t first, uint32_t second);
 /* Lower case of a code that has CODE_LOWERS: one code, or two for U+0130; returns the count. */
 size_t unicode_lower(const struct unicode_table *table, uint32_t code, uint32_t out_codes[2]);
-/* Rank of the combining class of a code that has CODE_COMBINING. */
+/* Rank of the combining class; 0 where the code has no CODE_COMBINING. */
 unsigned unicode_class(uint32_t code);
 
 /* One code point of valid UTF-8 at data; returns its bytes. */
