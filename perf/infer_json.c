@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ELEMENTS = 150528, REPEATS = 25, COPIES = 50, PADDING = 64 };
+enum { ELEMENTS = 150528, REPEATS = 25, COPIES = 20, PADDING = 64 };
 
 enum form { PYTHON, NINE_DIGITS, WHOLE, FORM_COUNT };
 enum { READ, BARE, WAY_COUNT };

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <simdjson.h>
+#include <string_view>
 #include <type_traits>
 
 namespace infer {
@@ -196,7 +197,7 @@ inline const char *show(const element &e, char (&out)[64]) {
 
 // The members of an object that one knows, found in one pass.
 struct member {
-    const char *name;
+    std::string_view name; // of a literal: terminated
     element value;
     bool is_present;
 };
@@ -207,7 +208,7 @@ inline const char *find_members(const object &from, member *members, size_t coun
             if (field.key != members[i].name)
                 continue;
             if (members[i].is_present)
-                return members[i].name;
+                return members[i].name.data();
             members[i].value = field.value;
             members[i].is_present = true;
             break;

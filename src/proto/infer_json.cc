@@ -329,14 +329,15 @@ enum status read_tensor(reading &r, const element &from, const char *list, uint3
 
 enum status read_tensors(reading &r, const member &from, bool has_data, struct tensor **out,
                          uint32_t *out_count) {
+    const char *list_name = from.name.data();
     array list;
     if (!from.is_present)
-        return err_set(r.err, ST_INVALID, "%s is missing", from.name);
+        return err_set(r.err, ST_INVALID, "%s is missing", list_name);
     if (from.value.get(list) != SUCCESS)
-        return err_set(r.err, ST_INVALID, "%s must be an array", from.name);
+        return err_set(r.err, ST_INVALID, "%s must be an array", list_name);
     const size_t count = list.size();
     if (count > INFER_MAX_TENSORS)
-        return err_set(r.err, ST_INVALID, "%s has %zu entries, the limit is %d", from.name, count,
+        return err_set(r.err, ST_INVALID, "%s has %zu entries, the limit is %d", list_name, count,
                        int(INFER_MAX_TENSORS));
     struct tensor *tensors =
         static_cast<struct tensor *>(arena_array(r.arena, count + 1, sizeof *tensors));
@@ -344,14 +345,14 @@ enum status read_tensors(reading &r, const member &from, bool has_data, struct t
         return no_memory(r);
     uint32_t index = 0;
     for (const element e : list) {
-        const enum status status = read_tensor(r, e, from.name, index, has_data, &tensors[index]);
+        const enum status status = read_tensor(r, e, list_name, index, has_data, &tensors[index]);
         if (status != ST_OK)
             return status;
         const struct view name = tensors[index].name;
         for (uint32_t i = 0; i < index; i++)
             if (view_eq(tensors[i].name, name))
-                return fail_at(r, {from.name, index, {name.data, name.size}}, ST_INVALID,
-                               "has the same name as %s[%u]", from.name, i);
+                return fail_at(r, {list_name, index, {name.data, name.size}}, ST_INVALID,
+                               "has the same name as %s[%u]", list_name, i);
         index++;
     }
     *out = tensors;
@@ -456,7 +457,7 @@ enum status read_text(const reading &r, const member &from, struct view *out) {
     if (!from.is_present)
         return ST_OK;
     if (from.value.get(text) != SUCCESS)
-        return err_set(r.err, ST_INVALID, "%s must be a string", from.name);
+        return err_set(r.err, ST_INVALID, "%s must be a string", from.name.data());
     return copy_text(r, text, out);
 }
 
