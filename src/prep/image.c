@@ -5,9 +5,12 @@
  * image_jpeg.c, image_png.c, image_webp.c. */
 #include "prep/image.h"
 #include "prep/image_formats.h"
+#include <stdlib.h>
 
 enum {
-    MAX_SCANS = 100, /* ten are usual; each of them goes over all of the picture */
+    /* Ten scans are usual, and each of them goes over all of the picture. A megabyte can ask for
+     * 100 of 64 million pixels, 14 s; so many are for pictures of a sixth of the limit. */
+    MAX_SCANS = 100, SCANS_AT_LIMIT = 16,
     TILE = 32        /* turning by blocks keeps both pictures' lines in the cache */
 };
 
@@ -74,9 +77,11 @@ static enum status check_limits(const struct image_format *format,
                        format->name, header->width, header->height, (unsigned long long)pixels,
                        (unsigned long long)max_pixels);
     }
-    if (header->scans > MAX_SCANS) {
-        return err_set(err, ST_TOO_LARGE, "the %s has %u scans; the limit is %d", format->name,
-                       header->scans, MAX_SCANS);
+    const uint64_t most = max_pixels * SCANS_AT_LIMIT / pixels;
+    if (header->scans > (most < MAX_SCANS ? most : MAX_SCANS)) {
+        return err_set(err, ST_TOO_LARGE, "the %s has %u scans; the limit for its size is %llu",
+                       format->name, header->scans,
+                       (unsigned long long)(most < MAX_SCANS ? most : MAX_SCANS));
     }
     return ST_OK;
 }
@@ -90,6 +95,12 @@ enum status image_take(struct scratch *scratch, uint32_t width, uint32_t height,
     *out = (struct image){.pixels = pixels, .width = width, .height = height,
                           .channels = channels};
     return ST_OK;
+}
+
+bool image_has_memory(size_t size) {
+    void *volatile memory = malloc(size); /* volatile, or the compiler knows better */
+    free(memory);
+    return memory != NULL;
 }
 
 /* In place, with Pillow's weights (ITU-R 601-2 in 16 bits). */

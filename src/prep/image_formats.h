@@ -28,6 +28,10 @@ extern const struct image_format IMAGE_JPEG, IMAGE_PNG, IMAGE_WEBP;
 MUST_CHECK enum status image_take(struct scratch *scratch, uint32_t width, uint32_t height,
                                   uint32_t channels, struct image *out, struct err *err);
 
+/* Whether that much could be taken at the moment: for libraries that call a file damaged, or
+ * worse, where they had no memory. Memory that is out is mostly still out a moment later. */
+bool image_has_memory(size_t size);
+
 /* What people send by mistake: "a GIF", "a PDF", ...; NULL: not that either. */
 const char *image_other_name(struct view file);
 

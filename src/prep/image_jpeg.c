@@ -171,21 +171,35 @@ static void cmyk_to_rgb(unsigned char *pixels, size_t count) {
     }
 }
 
-/* A warning that the picture was cut short makes it a damaged one; others (stray bytes between
- * segments, a bad code in the middle) are the encoder's business, and Pillow's opinion too. */
-static enum status check_result(tjhandle handle, int result, struct err *err) {
-    const char *text = tjGetErrorStr2(handle);
-    if (result == 0) {
-        return ST_OK;
+/* Warnings after which a picture is taken as it is, as Pillow takes it: stray bytes between
+ * segments, a bad code in the middle. Not among them: that it is cut short. */
+static bool is_tolerated(const char *warning) {
+    static const char *const TOLERATED[] = {
+        "Corrupt JPEG data: bad", "Corrupt JPEG data: found marker", "Inconsistent progression",
+        "Invalid SOS parameters for sequential JPEG", "Unknown Adobe color transform",
+        "Warning: unknown JFIF"};
+    for (size_t i = 0; i < sizeof TOLERATED / sizeof *TOLERATED; i++) {
+        if (strncmp(warning, TOLERATED[i], strlen(TOLERATED[i])) == 0) {
+            return true;
+        }
     }
-    if (tjGetErrorCode(handle) == TJERR_WARNING) {
-        return strstr(text, "remature end") == NULL
-            ? ST_OK : err_set(err, ST_INVALID, "the JPEG is cut short: %s", text);
-    }
+    return strstr(warning, "extraneous bytes before marker") != NULL;
+}
+
+/* Why the library gave up, in its words. */
+static enum status refuse(const char *text, struct err *err) {
     if (strncmp(text, "Insufficient memory", 19) == 0 || strstr(text, "llocation failure") != NULL) {
         return err_set(err, ST_NO_MEMORY, "no memory to decode a JPEG");
     }
-    return err_set(err, ST_INVALID, "the JPEG is damaged: %s", text);
+    return err_set(err, ST_INVALID, "the JPEG is %s: %s",
+                   strstr(text, "remature end") != NULL ? "cut short" : "damaged", text);
+}
+
+/* The library's own distinction between warnings and errors does not hold: a warning followed by
+ * an error, which leaves pixels unwritten, is called a warning. The text is the error's then. */
+static enum status check_result(tjhandle handle, int result, struct err *err) {
+    const char *text = tjGetErrorStr2(handle);
+    return result == 0 || is_tolerated(text) ? ST_OK : refuse(text, err);
 }
 
 static enum status check_size(tjhandle handle, struct view file, const struct image_header *header,
@@ -194,10 +208,8 @@ static enum status check_size(tjhandle handle, struct view file, const struct im
     /* Fails on rare subsamplings that are decoded all the same: the size is what counts. */
     (void)tjDecompressHeader3(handle, (const unsigned char *)file.data, (unsigned long)file.size,
                               &width, &height, &subsampling, &colorspace);
-    if ((uint32_t)width != header->width || (uint32_t)height != header->height) {
-        return err_set(err, ST_INVALID, "the JPEG is damaged: %s", tjGetErrorStr2(handle));
-    }
-    return ST_OK;
+    const bool is_same = (uint32_t)width == header->width && (uint32_t)height == header->height;
+    return is_same ? ST_OK : refuse(tjGetErrorStr2(handle), err);
 }
 
 static enum status decompress(tjhandle handle, struct view file, const struct image_header *header,

@@ -9,7 +9,7 @@
 
 enum {
     SIGNATURE_BYTES = 8, CHUNK_HEAD = 8, CHUNK_FRAME = 12, /* length, type, checksum */
-    HEADER_BYTES = 13
+    HEADER_BYTES = 13, WINDOW_BYTES = 1 << 16
 };
 
 static bool is_it(struct view file) {
@@ -154,10 +154,12 @@ static void convert_row(const struct rows *rows, const unsigned char *in, unsign
 }
 
 static enum status status_of(int error, struct err *err) {
-    switch (error) {
+    /* zlib takes its window when it first needs it: no memory for it looks like a bad stream. */
+    switch (error == SPNG_EIDAT_STREAM && !image_has_memory(WINDOW_BYTES) ? SPNG_EMEM : error) {
     case SPNG_OK:
         return ST_OK;
     case SPNG_EMEM:
+    case SPNG_EZLIB_INIT: /* fails for memory alone */
         return err_set(err, ST_NO_MEMORY, "no memory to decode a PNG");
     case SPNG_IO_EOF:
     case SPNG_EIDAT_TOO_SHORT:

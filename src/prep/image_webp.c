@@ -3,7 +3,7 @@
 #include "prep/image_formats.h"
 #include <webp/decode.h>
 
-enum { HEAD_BYTES = 12, CHUNK_HEAD = 8, FRAME_HEAD = 16 };
+enum { HEAD_BYTES = 12, CHUNK_HEAD = 8, FRAME_HEAD = 16, SPARE_BYTES = 1 << 20 };
 
 static bool is_it(struct view file) {
     return file.size >= HEAD_BYTES && memcmp(file.data, "RIFF", 4) == 0
@@ -49,7 +49,9 @@ static enum status status_of(VP8StatusCode code, struct err *err) {
     case VP8_STATUS_UNSUPPORTED_FEATURE:
         return err_set(err, ST_UNSUPPORTED, "the WebP has a feature that is not read");
     default:
-        return err_set(err, ST_INVALID, "the WebP is damaged");
+        return image_has_memory(SPARE_BYTES)
+            ? err_set(err, ST_INVALID, "the WebP is damaged")
+            : err_set(err, ST_NO_MEMORY, "no memory to decode a WebP");
     }
 }
 
@@ -84,6 +86,12 @@ static enum status decode_at(struct view data, uint32_t x, uint32_t y, const str
     if ((uint32_t)config.input.width > image->width - x
         || (uint32_t)config.input.height > image->height - y) {
         return err_set(err, ST_INVALID, "the WebP is damaged: a frame is larger than the picture");
+    }
+    /* libwebp 1.2.4 frees what it never took when the memory for a lossless picture's codes is
+     * refused, and crashes. */
+    const size_t pixels = (size_t)config.input.width * (size_t)config.input.height;
+    if (!image_has_memory(pixels * 4 + SPARE_BYTES)) {
+        return err_set(err, ST_NO_MEMORY, "no memory to decode a WebP");
     }
     const size_t stride = (size_t)image->width * 3, offset = y * stride + (size_t)x * 3;
     config.output.colorspace = MODE_RGB;

@@ -212,6 +212,27 @@ static void a_jpeg_with_too_many_scans_is_refused(void **state) {
     }
 }
 
+static void fewer_scans_are_allowed_the_larger_the_picture(void **state) {
+    struct fixture *f = *state;
+    const size_t scan = find(f->jpeg, "\xff\xda", 2), tail = f->jpeg.size - 2 - scan;
+    char *many = malloc(f->jpeg.size + 16 * tail);
+    memcpy(many, f->jpeg.data, f->jpeg.size - 2);
+    for (size_t i = 0; i < 16; i++) {
+        memcpy(many + f->jpeg.size - 2 + i * tail, f->jpeg.data + scan, tail);
+    }
+    memcpy(many + f->jpeg.size - 2 + 16 * tail, "\xff\xd9", 2);
+    const struct view file = {many, f->jpeg.size + 16 * tail};
+    struct image_options options = {.max_pixels = WIDTH * HEIGHT};
+    struct image image;
+    struct err err = {.text = ""};
+    assert_int_equal(image_decode(file, &options, &f->scratch, &image, NULL, &err), ST_TOO_LARGE);
+    assert_non_null(strstr(err.text, "17 scans; the limit for its size is 16"));
+    options.max_pixels = WIDTH * HEIGHT * 2;
+    assert_int_not_equal(image_decode(file, &options, &f->scratch, &image, NULL, NULL),
+                         ST_TOO_LARGE);
+    free(many);
+}
+
 static void kinds_of_jpeg_that_are_not_read_are_named(void **state) {
     struct fixture *f = *state;
     char *bytes = (char *)(uintptr_t)f->jpeg.data;
@@ -397,6 +418,7 @@ int main(void) {
         TEST(claims_are_refused_before_memory_is_taken),
         TEST(a_side_beyond_the_limit_is_refused),
         TEST(a_jpeg_with_too_many_scans_is_refused),
+        TEST(fewer_scans_are_allowed_the_larger_the_picture),
         TEST(kinds_of_jpeg_that_are_not_read_are_named),
         TEST(other_kinds_of_files_are_named),
         TEST(orientation_turns_the_picture_unless_ignored),
