@@ -56,7 +56,8 @@ def cpu_seconds(pid):
 
 @contextlib.contextmanager
 def started(command, cpus, log_name="server"):
-    """Runs command with --port-file, waits for the file, gives (process, port of http)."""
+    """Runs command with --port-file, waits for the file, gives (process, port of http); the
+    process has a metrics_port too."""
     with tempfile.TemporaryDirectory() as scratch:
         port_file = pathlib.Path(scratch) / "port"
         log = pathlib.Path(scratch) / "log"
@@ -72,7 +73,9 @@ def started(command, cpus, log_name="server"):
                 time.sleep(0.05)
             if not port_file.exists():
                 sys.exit(f"{sys.argv[0]}: {log_name} did not start:\n{log.read_text()}")
-            yield process, int(re.search(r"http (\d+)", port_file.read_text()).group(1))
+            ports = dict(line.split() for line in port_file.read_text().splitlines())
+            process.metrics_port = int(ports["metrics"]) if "metrics" in ports else None
+            yield process, int(ports["http"])
             if process.poll() is not None:
                 sys.exit(f"{sys.argv[0]}: {log_name} ended by itself:\n{log.read_text()}")
         finally:
