@@ -300,7 +300,11 @@ static enum status plan_short_cuts(struct bpe *model, struct arena *memory, stru
     bool has_affix = model->prefix.size + model->suffix.size > 0;
     model->token_bytes_max = longest_token(model->lookup);
     model->is_odd = model->vocab.shares_ids || model->vocab.has_empty || model->prefix.size > 0;
-    model->has_words = model->has_words && !model->is_byte_level && !model->is_odd && !has_affix;
+    /* Where characters are left out, Hugging Face counts offsets as if they had not been there,
+     * through the whole piece. */
+    bool leaves_out = model->unknown_id == TRIE_NONE && !covers_all(model);
+    model->has_words = model->has_words && !model->is_byte_level && !model->is_odd && !has_affix
+                       && !leaves_out;
     /* Without words a piece may be a whole text, which is hardly ever a token. */
     if (model->has_words || (model->is_byte_level && !model->ignores_merges)) {
         return find_whole_tokens(model, memory, err);
