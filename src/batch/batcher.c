@@ -68,7 +68,9 @@ static enum status create_staging(struct batcher *batcher, struct err *err) {
                           &batcher->staging, err);
 }
 
-struct staging *batcher_staging(struct batcher *batcher) { return batcher->staging; }
+struct staging *batcher_staging(struct batcher *batcher) {
+    return batcher != NULL ? batcher->staging : NULL;
+}
 
 enum status batcher_create(const struct model *model, const struct batcher_config *config,
                            struct batcher **out, struct err *err) {
@@ -99,15 +101,23 @@ enum status batcher_create(const struct model *model, const struct batcher_confi
     return ST_OK;
 }
 
-void batcher_free(struct batcher *batcher) {
+void batcher_stop(struct batcher *batcher) {
     if (batcher == NULL) return;
     flag_raise(&batcher->is_stopping);
     for (uint32_t i = 0; batcher->instances != NULL && i < batcher->instance_count; i++)
         queue_signal(&batcher->queue);
     for (uint32_t i = 0; batcher->instances != NULL && i < batcher->instance_count; i++) {
-        if (batcher->instances[i].is_started) pthread_join(batcher->instances[i].thread, NULL);
-        instance_done(&batcher->instances[i]);
+        struct instance *instance = &batcher->instances[i];
+        if (instance->is_started) pthread_join(instance->thread, NULL);
+        instance->is_started = false;
     }
+}
+
+void batcher_free(struct batcher *batcher) {
+    if (batcher == NULL) return;
+    batcher_stop(batcher);
+    for (uint32_t i = 0; batcher->instances != NULL && i < batcher->instance_count; i++)
+        instance_done(&batcher->instances[i]);
     free(batcher->instances);
     staging_free(batcher->staging);
     queue_done(&batcher->queue);
@@ -133,6 +143,7 @@ void batcher_stats(struct batcher *batcher, struct batcher_stats *out) {
     if (batcher->staging != NULL) {
         out->staging_refused = staging_refused(batcher->staging);
         out->staging_bytes = staging_bytes(batcher->staging);
+        out->staging_rows = staging_taken(batcher->staging);
     }
     if (out->has_lock) timed_mutex_stats(&batcher->queue.lock, out->lock);
 }

@@ -71,8 +71,11 @@ struct batcher_config {
 struct batcher;
 MUST_CHECK enum status batcher_create(const struct model *model, const struct batcher_config *config,
                                       struct batcher **out, struct err *err);
-/* Runs what was pushed, then stops and joins the instances. */
-void batcher_free(struct batcher *batcher);
+/* Runs what was pushed, then stops and joins the instances. A thread that has pushed may be on its
+ * way out of batcher_push even when its job has been answered: who cannot tell stops the batcher,
+ * joins its own threads, and frees the batcher then. NULL allowed. */
+void batcher_stop(struct batcher *batcher);
+void batcher_free(struct batcher *batcher); /* stops it first where it is not stopped yet */
 /* Stamps AT_ENQUEUED and lock waits. ST_OVERLOADED when queue_limit jobs wait: the job stays the
  * caller's, its staged rows are released. Does not wake a sleeping instance where wake is false: batcher_kick does, later, once
  * for all (the loop pushes many in a turn). */
@@ -81,7 +84,7 @@ void batcher_kick(struct batcher *batcher);
 /* No more holding: what waits is dispatched at once (shutdown). */
 void batcher_drain(struct batcher *batcher);
 /* Where rows of inputs with staged_row_bytes are to be written; NULL: there are none such, or a
- * single one is too large. The batcher's. */
+ * single one is too large. The batcher's. batcher NULL: NULL. */
 struct staging;
 struct staging *batcher_staging(struct batcher *batcher);
 
@@ -96,6 +99,7 @@ struct batcher_stats {
     uint64_t copied_bytes;       /* by those */
     uint64_t staging_refused;    /* jobs that found no room to write straight into a batch */
     uint64_t staging_bytes;      /* reserved for that; used only as far as needed */
+    uint64_t staging_rows;       /* of it in use now */
     bool has_lock;               /* queue=mutex */
     struct lock_stats lock[ROLE_COUNT];
 };

@@ -123,3 +123,7 @@ uint64_t staging_bytes(const struct staging *staging) {
         bytes += (uint64_t)staging->row_bytes[i] * staging->rows;
     return bytes;
 }
+
+uint64_t staging_taken(const struct staging *staging) {
+    return tickets_taken_hint(staging->tickets);
+}

@@ -38,5 +38,6 @@ struct job *staging_sort(struct job *list);
 
 uint64_t staging_refused(const struct staging *staging); /* times that there was no room */
 uint64_t staging_bytes(const struct staging *staging);   /* of all slabs */
+uint64_t staging_taken(const struct staging *staging);   /* rows reserved now */
 
 #endif

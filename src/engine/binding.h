@@ -73,6 +73,8 @@ MUST_CHECK enum status binding_make(struct binding *binding, const struct model 
                                     struct signature *out_shown, struct err *err);
 void binding_done(struct binding *binding);
 
+/* "detect", as in the file. */
+const char *binding_kind_name(enum pipeline_output_kind kind);
 /* The pipeline's text input; NULL: none. */
 const struct bound_text *binding_text(const struct binding *binding);
 

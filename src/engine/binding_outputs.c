@@ -43,6 +43,8 @@ static const char *reads(const struct pipeline_output *output) {
 static const char *const KIND_NAMES[PIPELINE_OUTPUT_KIND_COUNT] = {
     "scores", "classify", "embed", "detect", "ctc", "text_boxes", "detokenize", "tokens"};
 
+const char *binding_kind_name(enum pipeline_output_kind kind) { return KIND_NAMES[kind]; }
+
 /* The model's output named, where it fits. */
 static enum status find_named(const struct binder *binder, const struct pipeline_output *spec,
                               const char *key, const char *name, uint32_t *out) {

@@ -48,26 +48,52 @@ static enum status open_pipeline(struct engine_model *model, const struct engine
 
 /* ---- opening a model ---- */
 
+/* Is the output's axis 1 that of the tokens? */
+static bool is_along(const struct io_spec *output, const char *symbol) {
+    return symbol != NULL && output->rank >= 2 && output->dim_names[1] != NULL &&
+           strcmp(output->dim_names[1], symbol) == 0;
+}
+
+/* What is filled up on the left moves a text's own places: an output that is open along axis 1 but
+ * cannot be told to be along the tokens would be read in the wrong places. */
+static bool can_cut_all(const struct signature *signature, const char *symbol) {
+    for (uint32_t i = 0; i < signature->output_count; i++) {
+        const struct io_spec *output = &signature->outputs[i];
+        const bool is_open = output->is_any_shape || (output->rank >= 2 && output->shape[1] == -1);
+        if (is_open && !is_along(output, symbol)) return false;
+    }
+    return true;
+}
+
 /* Which axes may be filled up: those of token inputs. The same axis is cut back in outputs that
  * name it by the same symbol. */
 static void set_padding(const struct engine_model *model, struct batcher_config *config) {
     const struct signature *signature = model->served.model->signature;
     for (uint32_t i = 0; i < MODEL_MAX_IO; i++) config->pad_axis[i] = config->output_pad_axis[i] = -1;
     const struct bound_text *text = binding_text(&model->binding);
-    if (text == NULL || text->padding.is_left) return; /* then only texts of one length go together */
+    if (text == NULL) return;
     const struct io_spec *ids = &signature->inputs[text->feeds[FEED_IDS]];
+    const char *symbol = ids->dim_names[1];
+    config->pads_left = text->padding.is_left;
+    if (text->padding.is_left && !can_cut_all(signature, symbol)) return;
     for (int feed = 0; feed < FEED_COUNT; feed++) {
         const int index = text->feeds[feed];
         if (index == NOT_FED || signature->inputs[index].shape[1] != -1) continue;
         config->pad_axis[index] = 1;
-        config->pad_value[index] = feed == FEED_IDS ? text->padding.id : feed == FEED_TYPES ? text->padding.type_id : 0;
+        config->pad_value[index] = feed == FEED_IDS     ? text->padding.id
+                                   : feed == FEED_TYPES ? text->padding.type_id
+                                                        : 0;
     }
-    const char *symbol = ids->dim_names[1];
-    for (uint32_t i = 0; i < signature->output_count && symbol != NULL; i++) {
-        const struct io_spec *output = &signature->outputs[i];
-        if (output->rank >= 2 && output->dim_names[1] != NULL &&
-            strcmp(output->dim_names[1], symbol) == 0)
-            config->output_pad_axis[i] = 1;
+    for (uint32_t i = 0; i < signature->output_count; i++)
+        if (is_along(&signature->outputs[i], symbol)) config->output_pad_axis[i] = 1;
+}
+
+/* Rows of pictures that are all of one size are written where the batch will run them. */
+static void set_staging(const struct engine_model *model, struct batcher_config *config) {
+    for (uint32_t i = 0; i < model->binding.input_count; i++) {
+        const struct bound_input *input = &model->binding.inputs[i];
+        if (input->spec->kind == PIPELINE_IMAGE)
+            config->staged_row_bytes[input->image.to] = input->image.fixed_row_bytes;
     }
 }
 
@@ -89,6 +115,7 @@ static enum status open_batcher(struct engine_model *model, struct err *err) {
         .batch_ids = &engine->batch_ids,
     };
     set_padding(model, &batcher);
+    set_staging(model, &batcher);
     if (model->binding.input_count > 0 && config->preprocess == PREPROCESS_INLINE)
         batcher.prepare = pipeline_prepare;
     return batcher_create(model->served.model, &batcher, &model->batcher, err);
@@ -196,9 +223,12 @@ static void wait_until_idle(struct engine *engine) {
 }
 
 static void close_engine(struct engine *engine, void (*end_trace)(struct tracer *tracer)) {
-    wait_until_idle(engine); /* workers push to batchers and the other way round: empty both first */
-    for (size_t i = 0; i < engine->model_count; i++) batcher_free(engine->models[i].batcher);
+    /* Workers push to batchers and instances to the pool, and each wakes the other after that,
+     * perhaps when the request has long been answered: all threads end before anything is freed. */
+    wait_until_idle(engine);
+    for (size_t i = 0; i < engine->model_count; i++) batcher_stop(engine->models[i].batcher);
     pool_free(engine->pool);
+    for (size_t i = 0; i < engine->model_count; i++) batcher_free(engine->models[i].batcher);
     for (size_t i = 0; i < engine->model_count; i++) {
         binding_done(&engine->models[i].binding);
         model_free(engine->models[i].served.model);

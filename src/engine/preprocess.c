@@ -3,6 +3,7 @@
  * preprocess_image.c and preprocess_text.c, the steps; pipeline.c, which calls. */
 #include "engine/preprocess_private.h"
 
+#include "batch/staging.h"
 #include "engine/check.h"
 
 static bool is_pipeline_input(const struct binding *binding, const struct tensor *input) {
@@ -122,7 +123,9 @@ enum status preprocess_run(const struct engine_model *model, struct request *req
         const struct bound_input *input = &binding->inputs[i];
         const struct prepare at = {model, request, input, &request->prepared[i], scratch, inputs};
         const enum status status = input->spec->kind == PIPELINE_IMAGE ? preprocess_images(&at) : preprocess_texts(&at);
-        if (status != ST_OK) return status;
+        if (status == ST_OK) continue;
+        staging_release(&request->job); /* another picture of it may have been fine */
+        return status;
     }
     request->job.inputs = inputs;
     return ST_OK;

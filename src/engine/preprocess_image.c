@@ -3,6 +3,8 @@
  * their way lie in scratch; only the numbers outlive the call. */
 #include "engine/preprocess_private.h"
 
+#include "batch/staging.h"
+
 /* A row's numbers, where it was written to; rows of one size lie side by side. */
 struct rows {
     unsigned char *data;
@@ -16,11 +18,22 @@ static enum status fail_row(const struct prepare *at, uint32_t row, enum status 
     return status;
 }
 
-/* The rows' memory: in the batch's slab where there is one and it has room, else the request's. */
+/* The rows' memory, the request's own. */
 static bool reserve_rows(const struct prepare *at, size_t row_bytes, uint32_t count, struct rows *out) {
     out->row_bytes = row_bytes;
     out->data = arena_alloc_aligned64(&at->request->arena, row_bytes * count);
     return out->data != NULL;
+}
+
+/* Rows of a canvas that is always the same: where the batch will run them, while there is room. */
+static bool reserve_fixed(const struct prepare *at, uint32_t count, struct rows *out) {
+    const struct bound_image *image = &at->input->image;
+    struct staging *staging = batcher_staging(at->model->batcher);
+    if (staging == NULL || !staging_reserve(staging, &at->request->job))
+        return reserve_rows(at, image->fixed_row_bytes, count, out);
+    out->row_bytes = image->fixed_row_bytes;
+    out->data = (unsigned char *)staging_rows(&at->request->job, image->to);
+    return true;
 }
 
 static enum status decode_row(const struct prepare *at, struct view sent, struct placement *placement,
@@ -73,18 +86,18 @@ static void set_input(const struct prepare *at, const struct rows *rows) {
     if (format->layout == LAYOUT_NHWC) out->shape[out->rank++] = channels;
 }
 
-/* Canvases of one size: each row is written where the batch will read it. */
+/* Canvases of one size: each row is written where the batch will read it. Their place is reserved
+ * as late as can be, so that requests are pushed in the order in which they lie there. */
 static enum status fixed_rows(const struct prepare *at, const char *element) {
-    const struct bound_image *image = &at->input->image;
     const uint32_t count = at->request->prepared_rows;
-    struct rows rows;
-    if (!reserve_rows(at, image->fixed_row_bytes, count, &rows))
-        return err_set(&at->request->err, ST_NO_MEMORY, "no memory for %u pictures", count);
+    struct rows rows = {.data = NULL};
     for (uint32_t r = 0; r < count; r++) {
         struct image picture;
         struct placement *placement = &at->out->placements[r];
         const enum status status = decode_row(at, preprocess_next(&element), placement, &picture);
         if (status != ST_OK) return fail_row(at, r, status);
+        if (r == 0 && !reserve_fixed(at, count, &rows))
+            return err_set(&at->request->err, ST_NO_MEMORY, "no memory for %u pictures", count);
         write_row(at, &picture, placement, rows.data + r * rows.row_bytes);
         rows.width = picture.width;
         rows.height = picture.height;

@@ -112,3 +112,18 @@ write("sequence.onnx", [node("SequenceLength", ["Q"], ["Y"])],
 write("rank9.onnx", [node("Neg", ["X"], ["Y"])], [value("X", FLOAT, ["a"] * 9)], [value("Y", FLOAT, ["a"] * 9)])
 write("float8.onnx", [node("Cast", ["X"], ["Y"], attributes=[attribute("to", FLOAT)])],
       [value("X", FLOAT8, ["n"])], [value("Y", FLOAT, ["n"])], opset=19)
+
+# Pictures: what a pipeline made of them comes back as it is; of one size, unbatched, of any size.
+for name, shape in [("picture", ["n", 3, 4, 6]), ("picture_one", [1, 3, 4, 6]),
+                    ("picture_any", ["n", 3, "h", "w"])]:
+    write(name + ".onnx", [node("Identity", ["pixels"], ["same"])],
+          [value("pixels", FLOAT, shape)], [value("same", FLOAT, shape)])
+# Each line of each channel is an anchor of a YOLOv5 head with one class.
+write("picture_boxes.onnx", [node("Reshape", ["pixels", "shape"], ["head"])],
+      [value("pixels", FLOAT, ["n", 3, 4, 6])], [value("head", FLOAT, ["n", 12, 6])],
+      [tensor("shape", INT64, [3], struct.pack("<3q", 0, 12, 6))])
+# Texts: the ids and the mask as they are.
+write("tokens.onnx", [node("Identity", ["input_ids"], ["ids"]),
+                      node("Identity", ["attention_mask"], ["mask"])],
+      [value("input_ids", INT64, ["n", "length"]), value("attention_mask", INT64, ["n", "length"])],
+      [value("ids", INT64, ["n", "length"]), value("mask", INT64, ["n", "length"])])
