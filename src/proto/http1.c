@@ -28,7 +28,8 @@ struct http_parser {
     char *head; /* the header block so far */
     size_t head_size, head_capacity;
     size_t line_start; /* of the line that is not complete yet */
-    char *body;        /* body_capacity + BODY_PADDING bytes */
+    char *memory;      /* HTTP_BODY_HEADROOM + body_capacity + BODY_PADDING bytes; NULL: none */
+    char *body;        /* behind the headroom */
     size_t body_size, body_capacity;
     uint64_t body_expected; /* STATE_BODY */
     struct chunked chunked;
@@ -51,7 +52,7 @@ struct http_parser *http_parser_create(bool is_response, struct http_limits limi
     parser->state = STATE_HEAD;
     parser->head = NULL;
     parser->head_size = parser->head_capacity = parser->line_start = 0;
-    parser->body = NULL;
+    parser->memory = parser->body = NULL;
     parser->body_size = parser->body_capacity = 0;
     parser->body_expected = 0;
     parser->chunked = (struct chunked){0};
@@ -66,7 +67,7 @@ void http_parser_free(struct http_parser *parser) {
     if (!parser)
         return;
     free(parser->head);
-    free(parser->body);
+    free(parser->memory);
     free(parser);
 }
 
@@ -106,14 +107,15 @@ static bool reserve_body(struct http_parser *parser, size_t size) {
     if (capacity < size)
         capacity = size;
     if (parser->body_size == 0) { /* nothing to keep: spare realloc its copy */
-        free(parser->body);
-        parser->body = NULL;
+        free(parser->memory);
+        parser->memory = parser->body = NULL;
         parser->body_capacity = 0;
     }
-    char *body = realloc(parser->body, capacity + BODY_PADDING);
-    if (!body)
+    char *memory = realloc(parser->memory, HTTP_BODY_HEADROOM + capacity + BODY_PADDING);
+    if (!memory)
         return false;
-    parser->body = body;
+    parser->memory = memory;
+    parser->body = memory + HTTP_BODY_HEADROOM;
     parser->body_capacity = capacity;
     return true;
 }
@@ -350,8 +352,8 @@ void http_parser_next(struct http_parser *parser) {
         parser->head_capacity = 0;
     }
     if (parser->body_capacity > KEEP_BODY_BYTES) {
-        free(parser->body);
-        parser->body = NULL;
+        free(parser->memory);
+        parser->memory = parser->body = NULL;
         parser->body_capacity = 0;
     }
 }
@@ -359,9 +361,9 @@ void http_parser_next(struct http_parser *parser) {
 char *http_parser_take_body(struct http_parser *parser) {
     if (parser->state != STATE_COMPLETE || parser->body_size == 0)
         return NULL;
-    char *body = parser->body;
-    parser->body = NULL;
+    char *memory = parser->memory;
+    parser->memory = parser->body = NULL;
     parser->body_capacity = 0;
     parser->body_size = 0;
-    return body;
+    return memory;
 }

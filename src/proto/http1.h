@@ -14,9 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum http_method { HTTP_METHOD_GET, HTTP_METHOD_HEAD, HTTP_METHOD_POST, HTTP_METHOD_OTHER };
+enum http_method {
+    HTTP_METHOD_GET, HTTP_METHOD_HEAD, HTTP_METHOD_POST, HTTP_METHOD_OTHER, HTTP_METHOD_PUT
+};
 
-enum { HTTP_MAX_HEADERS = 100 };
+enum {
+    HTTP_MAX_HEADERS = 100,
+    HTTP_BODY_HEADROOM = 16 /* before a body */
+};
 
 struct http_limits {
     uint32_t max_header_bytes; /* 65536 at most */
@@ -35,7 +40,10 @@ struct http_message {       /* views into the parser's buffers: valid until http
     bool expects_continue;
     struct http_header headers[HTTP_MAX_HEADERS];
     uint32_t header_count;
-    struct view body;       /* whole; at least 64 readable bytes follow it (simdjson's padding) */
+    /* Whole. At least 64 readable bytes follow it (simdjson's padding), and HTTP_BODY_HEADROOM
+     * bytes before it are whoever's who handles the message (a length, say); an empty body has no
+     * such room. */
+    struct view body;
 };
 
 enum http_event {
@@ -64,7 +72,7 @@ bool http_parser_is_idle(const struct http_parser *parser);
 /* Ready for the next message. The body's memory is kept for reuse up to 1 MiB. */
 void http_parser_next(struct http_parser *parser);
 /* Takes the body's memory out of the parser: the caller frees it with free(). NULL when empty.
- * message->body stays valid as long as that memory. */
+ * message->body stays valid as long as that memory, the room before it included. */
 char *http_parser_take_body(struct http_parser *parser);
 
 /* Case-insensitive; a view with data NULL when absent. */

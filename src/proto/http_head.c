@@ -290,6 +290,7 @@ static enum http_method method_of(uint8_t method) {
     case HTTP_GET: return HTTP_METHOD_GET;
     case HTTP_HEAD: return HTTP_METHOD_HEAD;
     case HTTP_POST: return HTTP_METHOD_POST;
+    case HTTP_PUT: return HTTP_METHOD_PUT;
     default: return HTTP_METHOD_OTHER;
     }
 }
