@@ -122,6 +122,7 @@ static void write_summary(struct tracer *tracer) {
         .start_unix_ns = tracer->start_unix_ns,
         .dropped = tracer_dropped(tracer),
         .dropped_unknown_model = tracer->unknown_model,
+        .loop_turn_ns = tracer->loop_turn_ns,
         .models = tracer->models,
         .model_count = tracer->model_count,
     };
@@ -142,6 +143,10 @@ static void stop_writer(struct tracer *tracer) {
     atomic_store_explicit(&tracer->is_stopping, true, memory_order_release);
     parker_wake(&tracer->parker, 1);
     pthread_join(tracer->thread, NULL);
+}
+
+void tracer_set_loop_turns(struct tracer *tracer, const struct histogram *turn_ns) {
+    tracer->loop_turn_ns = turn_ns;
 }
 
 void tracer_free(struct tracer *tracer) {
