@@ -63,6 +63,11 @@ static const struct command_spec COMMAND = {
               "  telltale serve --model examples/spam/spam_int8.onnx\n"
               "  telltale serve --simulate 'a=4ms,b=0.05ms' --max-batch 32 --trace run1\n"
               "\n"
+              "A pipeline.yaml beside the model (or --pipeline) makes it take pictures and texts and\n"
+              "answer with labels, boxes or embeddings; a tokenizer.json alone makes it take TEXT:\n"
+              "  telltale serve --model faces.onnx --pipeline faces.yaml\n"
+              "  curl -T photo.jpg -H 'Content-Type: image/jpeg' localhost:8000/v2/models/faces/infer\n"
+              "\n"
               "SIGTERM or SIGINT stops without losing an answer, a second one at once.\n"
               "Exit codes: 0 drained, 1 failed or left with requests in flight, 2 wrong usage.\n",
     .options = OPTIONS,

@@ -1,4 +1,4 @@
-/* The pool of exchanges. Loop thread only.
+/* The pool of exchanges. Loop thread only, exchange_tell apart.
  *
  * Invariant: an exchange in the pool holds no body, no connection and no timer that is set.
  * Read next: infer_route.c. */
@@ -6,6 +6,8 @@
 
 #include "serve/server.h"
 #include <stdlib.h>
+
+enum { KEEP_ANSWER_BYTES = 64 * 1024 };
 
 struct exchange *exchange_take(struct server *server) {
     struct exchange *exchange = server->free_exchanges;
@@ -17,6 +19,9 @@ struct exchange *exchange_take(struct server *server) {
             return NULL;
         request_init(&exchange->request);
         exchange->server = server;
+        buf_init(&exchange->answer);
+        for (int i = 0; i < NOTE_COUNT; i++)
+            exchange->notes[i] = (struct note){.exchange = exchange, .kind = (enum note_kind)i};
     }
     server->in_flight++;
     return exchange;
@@ -32,8 +37,17 @@ void exchange_release(struct exchange *exchange) {
     exchange->left_ns = 0;
     exchange->left_status = ST_OK;
     exchange->id = (struct view){.data = NULL};
+    exchange->incoming = (struct infer_body){.json_size = 0};
     exchange->wanted = NULL;
     exchange->wants_binary = false;
+    exchange->body_deadline_ns = 0;
+    exchange->answer_json_size = 0;
+    exchange->is_encoded = false;
+    if (exchange->answer.capacity > KEEP_ANSWER_BYTES) {
+        buf_done(&exchange->answer);
+        buf_init(&exchange->answer);
+    }
+    buf_clear(&exchange->answer);
     request_clear(&exchange->request);
     exchange->next_free = server->free_exchanges;
     server->free_exchanges = exchange;
@@ -45,23 +59,37 @@ void exchange_pool_done(struct server *server) {
         struct exchange *exchange = server->free_exchanges;
         server->free_exchanges = exchange->next_free;
         request_done(&exchange->request);
+        buf_done(&exchange->answer);
         loop_timer_close(exchange->timer);
         free(exchange);
     }
 }
 
-enum status exchange_arm(struct exchange *exchange, void (*on_expired)(void *exchange)) {
+enum status exchange_arm(struct exchange *exchange, uint64_t at_ns,
+                         void (*on_expired)(void *exchange)) {
     if (!exchange->timer)
         exchange->timer = loop_timer_create(exchange->server->loop, on_expired, exchange);
     if (!exchange->timer)
         return err_set(&exchange->request.err, ST_NO_MEMORY, "no memory for the request's timeout");
-    loop_timer_set(exchange->timer, exchange->request.deadline_ns);
+    exchange_rearm(exchange, at_ns);
     return ST_OK;
 }
 
+void exchange_rearm(struct exchange *exchange, uint64_t at_ns) {
+    exchange->armed_ns = at_ns;
+    loop_timer_set(exchange->timer, at_ns);
+}
+
 void exchange_disarm(struct exchange *exchange) {
+    exchange->armed_ns = 0;
     if (exchange->timer)
         loop_timer_set(exchange->timer, 0);
+}
+
+void exchange_tell(struct exchange *exchange, enum note_kind kind) {
+    struct server *server = exchange->server;
+    if (mpsc_push(&server->notes, &exchange->notes[kind].node))
+        loop_wake_send(server->wake);
 }
 
 void exchange_cut_trace(struct trace_record *record, uint64_t left_ns) {
@@ -80,7 +108,9 @@ void exchange_cut_trace(struct trace_record *record, uint64_t left_ns) {
      * instance until the end. */
     if (cut < 0 && last == AT_ENQUEUED)
         cut = AT_INSTANCE_FREE;
-    if (cut < 0 && last == AT_DECODED) /* likewise in the workers' queue */
+    if (cut < 0 && last == AT_RECEIVED) /* likewise in the workers' queue, a large body */
+        cut = AT_DECODE_START;
+    if (cut < 0 && last == AT_DECODED) /* or a decoded one */
         cut = AT_PREPROCESS_START;
     if (cut >= 0)
         record->at[cut] = left_ns;

@@ -1,14 +1,29 @@
 /* One inference request as the server sees it: the engine's request, the connection that waits
- * for its answer, its deadline. Pooled: a tiny request allocates nothing. Loop thread only. */
+ * for its answer, its deadline. Pooled: a tiny request allocates nothing. The loop's, but for the
+ * fields said to be an engine thread's while the engine has the request. */
 #ifndef TELLTALE_SERVE_EXCHANGE_H
 #define TELLTALE_SERVE_EXCHANGE_H
 
 #include "engine/request.h"
 #include "proto/infer_json.h"
+#include "serve/infer_decode.h"
 
 struct server;
 struct http_conn;
 struct loop_timer;
+
+/* What an engine thread tells the loop of an exchange, by way of server->notes: oldest first, so
+ * that nothing follows NOTE_DONE. */
+enum note_kind {
+    NOTE_DEADLINE, /* the body names a timeout that is earlier than the timer: body_deadline_ns */
+    NOTE_DONE,     /* the request is the loop's again */
+    NOTE_COUNT
+};
+struct note {
+    struct mpsc_node node;
+    struct exchange *exchange;
+    enum note_kind kind;
+};
 
 struct exchange {
     struct request request;
@@ -22,9 +37,21 @@ struct exchange {
     uint64_t left_ns;          /* when conn let go */
     enum status left_status;   /* why: ST_TIMEOUT, ST_CANCELLED */
     struct loop_timer *timer;  /* of the deadline; NULL until first needed, then kept */
+    uint64_t armed_ns;         /* what the timer stands at; 0: nothing */
+
+    /* Whoever decodes: the loop, or a worker. */
+    struct infer_body incoming;
     struct view id;            /* the client's; empty: none */
     const struct requested_output *wanted; /* NULL: all outputs */
     bool wants_binary;         /* where wanted is NULL */
+    uint64_t body_deadline_ns; /* by the body's own timeout */
+
+    /* Whoever encodes: the loop, or a worker. */
+    struct buf answer;         /* a worker's; empty: not encoded yet, or failed */
+    size_t answer_json_size;
+    bool is_encoded;
+
+    struct note notes[NOTE_COUNT];
 };
 
 /* NULL when memory is out. Ready for a new request. */
@@ -32,9 +59,14 @@ struct exchange *exchange_take(struct server *server);
 void exchange_release(struct exchange *exchange);
 void exchange_pool_done(struct server *server);
 
-/* Calls on_expired (always the same one) at the request's deadline_ns, unless disarmed before. */
-MUST_CHECK enum status exchange_arm(struct exchange *exchange, void (*on_expired)(void *exchange));
+/* Calls on_expired (always the same one) at at_ns, unless disarmed before; 0: not yet. */
+MUST_CHECK enum status exchange_arm(struct exchange *exchange, uint64_t at_ns,
+                                    void (*on_expired)(void *exchange));
+/* The same at another instant; exchange_arm came before. */
+void exchange_rearm(struct exchange *exchange, uint64_t at_ns);
 void exchange_disarm(struct exchange *exchange);
+/* Any thread: pushes the note; the loop gets it in infer_route_note. */
+void exchange_tell(struct exchange *exchange, enum note_kind kind);
 
 /* Ends the record of a request that was let go at left_ns: what the engine stamped later did not
  * happen as far as the client is concerned, and the stage that was under way gets the time up to

@@ -93,23 +93,28 @@ static void answered(struct http_conn *hc, uint64_t at_ns) {
 }
 
 void http_conn_answer(struct http_conn *hc, int status, const char *content_type) {
+    http_conn_answer_with(hc, status, content_type, &hc->server->body);
+}
+
+void http_conn_answer_with(struct http_conn *hc, int status, const char *content_type,
+                           const struct buf *body) {
     struct server *server = hc->server;
     hc->must_close |= server->is_draining;
     if (status >= 100 && status < 600)
         server->counts.by_http[status]++;
     buf_clear(&server->head);
-    http_write_response(&server->head, status, content_type, server->body.size, !hc->must_close,
+    http_write_response(&server->head, status, content_type, body->size, !hc->must_close,
                         buf_view(&server->extra));
-    if (server->head.failed || server->extra.failed || server->body.failed) {
+    if (server->head.failed || server->extra.failed || body->failed) {
         log_line(LOG_ERROR, "out of memory while writing an answer of %zu bytes: closing",
-                 server->body.size);
+                 body->size);
         http_conn_close(hc);
         return;
     }
     const struct view nothing = {.data = NULL};
     hc->state = HTTP_CONN_WRITING;
     if (conn_write(hc->conn, buf_view(&server->head),
-                   hc->is_head ? nothing : buf_view(&server->body))) {
+                   hc->is_head ? nothing : buf_view(body))) {
         if (conn_can_write(hc->conn))
             answered(hc, mono_ns());
         else
@@ -223,7 +228,6 @@ static void keep_pending(struct http_conn *hc, const char *bytes, size_t size) {
 }
 
 static void on_data(struct conn *conn, void *ctx, const char *bytes, size_t size) {
-    (void)conn;
     struct http_conn *hc = ctx;
     assert_role(ROLE_LOOP);
     if (hc->state == HTTP_CONN_CLOSED)
@@ -236,7 +240,7 @@ static void on_data(struct conn *conn, void *ctx, const char *bytes, size_t size
         return;
     }
     if (hc->state == HTTP_CONN_READING && hc->pending.size == hc->pending_used) {
-        const size_t used = process(hc, bytes, size, loop_turn_ns(hc->server->loop));
+        const size_t used = process(hc, bytes, size, conn_readable_ns(conn));
         bytes += used;
         size -= used;
     }

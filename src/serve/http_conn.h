@@ -41,6 +41,9 @@ void http_conn_accept(struct server *server, struct conn *conn, enum http_conn_k
 /* Sends server->body as the answer to the present message, with server->extra as further header
  * lines, and goes on to the next message. */
 void http_conn_answer(struct http_conn *hc, int status, const char *content_type);
+/* The same with another body, which may go when this returns. */
+void http_conn_answer_with(struct http_conn *hc, int status, const char *content_type,
+                           const struct buf *body);
 /* The same with {"error": text}, the status's HTTP code and Retry-After where that is 503. */
 void http_conn_fail(struct http_conn *hc, enum status status, const char *text);
 /* Closes now; what is in flight is cancelled. */

@@ -1,4 +1,6 @@
-/* The inference route. Loop thread only; the engine calls on_request_done from its own.
+/* The inference route. Loop thread only, but for what the engine calls from its own threads:
+ * decode_large, on_request_done and what they call. Those touch nothing of the server and of an
+ * exchange only what exchange.h allows.
  *
  * Invariant: every request that got here ends in exactly one trace record and one release,
  * whether it was answered, refused, timed out or left by its client.
@@ -6,31 +8,31 @@
 #include "serve/infer_route.h"
 
 #include "base/clock.h"
+#include "engine/work.h"
 #include "serve/http_conn.h"
-#include "serve/infer_decode.h"
 #include "serve/server_timing.h"
 #include "serve/slow_log.h"
+
+/* JSON of this size takes the loop about as long as handing it to a worker and back. */
+enum { LOOP_ANSWER_BYTES = 16 * 1024 };
 
 static struct exchange *exchange_of(struct request *request) {
     return request->owner;
 }
 
-/* An engine thread: hands over to the loop. */
-static void on_request_done(struct request *request) {
-    struct server *server = exchange_of(request)->server;
-    if (mpsc_push(&server->done, &request->done_node))
-        loop_wake_send(server->wake);
+/* The client's id, where it gave one. */
+static void take_id(struct exchange *exchange, struct view client) {
+    char *id = exchange->request.trace.id;
+    exchange->id = client;
+    if (client.size == 0)
+        return;
+    const size_t size = client.size < TRACE_ID_SIZE - 1 ? client.size : TRACE_ID_SIZE - 1;
+    memcpy(id, client.data, size);
+    id[size] = '\0';
 }
 
-static void set_id(struct server *server, struct exchange *exchange) {
+static void number(struct server *server, struct exchange *exchange) {
     char *id = exchange->request.trace.id;
-    if (exchange->id.size) {
-        const size_t size =
-            exchange->id.size < TRACE_ID_SIZE - 1 ? exchange->id.size : TRACE_ID_SIZE - 1;
-        memcpy(id, exchange->id.data, size);
-        id[size] = '\0';
-        return;
-    }
     char digits[20];
     size_t count = 0;
     for (uint64_t n = ++server->request_number; n; n /= 10)
@@ -70,7 +72,10 @@ static void log_failure(struct server *server, const struct exchange *exchange,
              request->err.text[0] ? request->err.text : status_sentence(status));
 }
 
-static enum status encode(struct exchange *exchange, size_t *out_json_size) {
+/* ---- encoding ---- */
+
+/* On any thread; the answer's text to out. */
+static enum status encode(struct exchange *exchange, struct buf *out) {
     enum { FEW = 16 };
     struct request *request = &exchange->request;
     struct infer_output few[FEW];
@@ -86,11 +91,59 @@ static enum status encode(struct exchange *exchange, size_t *out_json_size) {
             .tensor = request->outputs[i],
             .binary = exchange->wanted ? exchange->wanted[i].wants_binary : exchange->wants_binary};
     const struct model *model = request->model->model;
-    return infer_response_write(&exchange->server->body, view_of(model->name),
-                                view_of(model->version), exchange->id, outputs,
-                                request->output_count,
+    return infer_response_write(out, view_of(model->name), view_of(model->version), exchange->id,
+                                outputs, request->output_count,
                                 model->backend->is_simulated ? "\"simulated\":true" : NULL,
-                                out_json_size, &request->err);
+                                &exchange->answer_json_size, &request->err);
+}
+
+/* Roughly the bytes of JSON that its outputs will be: eight a number. */
+static size_t text_bytes(const struct exchange *exchange) {
+    const struct request *request = &exchange->request;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < request->output_count; i++) {
+        const struct tensor *tensor = &request->outputs[i];
+        const size_t size = dtype_size(tensor->dtype);
+        if (exchange->wanted ? exchange->wanted[i].wants_binary : exchange->wants_binary)
+            continue;
+        bytes += size ? tensor->size / size * 8 : tensor->size;
+    }
+    return bytes;
+}
+
+static void encode_large(struct exchange *exchange) {
+    struct request *request = &exchange->request;
+    request->trace.at[AT_ENCODE_START] = mono_ns();
+    request->status = encode(exchange, &exchange->answer);
+    exchange->is_encoded = true;
+    request->trace.at[AT_ENCODED] = mono_ns();
+    exchange_tell(exchange, NOTE_DONE);
+}
+
+static void run_encode(struct pool_job *job, unsigned worker) {
+    (void)worker;
+    struct request *request =
+        (struct request *)(void *)((char *)job - offsetof(struct request, pool_job));
+    /* What it waited for was a worker, and not the hand-over to the loop. */
+    request->trace.at[AT_POSTPROCESS_START] = request->trace.at[AT_POSTPROCESS_END] = mono_ns();
+    encode_large(exchange_of(request));
+}
+
+/* An engine thread: hands over to the loop, a large answer by way of a worker. A worker that
+ * comes here has postprocessed the request and encodes it too; an instance has better to do. */
+static void on_request_done(struct request *request) {
+    struct exchange *exchange = exchange_of(request);
+    if (request->status == ST_OK && !flag_is_up(&request->job.is_cancelled) &&
+        text_bytes(exchange) > LOOP_ANSWER_BYTES) {
+        if (role_get() == ROLE_WORKER) {
+            encode_large(exchange);
+            return;
+        }
+        request->pool_job.run = run_encode;
+        if (engine_work(exchange->server->engine, &request->pool_job))
+            return;
+    }
+    exchange_tell(exchange, NOTE_DONE);
 }
 
 static void write_extra_headers(struct exchange *exchange, size_t json_size) {
@@ -113,17 +166,21 @@ static void answer(struct exchange *exchange, uint64_t now_ns) {
     struct server *server = exchange->server;
     struct request *request = &exchange->request;
     struct http_conn *hc = exchange->conn;
-    size_t json_size = 0;
-    request->trace.at[AT_ENCODE_START] = now_ns;
+    const struct buf *body = exchange->is_encoded ? &exchange->answer : &server->body;
     buf_clear(&server->body);
-    if (request->status == ST_OK)
-        request->status = encode(exchange, &json_size);
-    request->trace.at[AT_ENCODED] = mono_ns();
-    request->trace.bytes_out = clamp_u32(server->body.size);
-    write_extra_headers(exchange, request->status == ST_OK ? json_size : 0);
+    if (!exchange->is_encoded) {
+        request->trace.at[AT_ENCODE_START] = now_ns;
+        if (request->status == ST_OK)
+            request->status = encode(exchange, &server->body);
+        request->trace.at[AT_ENCODED] = mono_ns();
+    }
+    const size_t json_size = request->status == ST_OK ? exchange->answer_json_size : 0;
+    request->trace.bytes_out = clamp_u32(body->size);
+    write_extra_headers(exchange, json_size);
     request->trace.status = (uint8_t)request->status;
     if (request->status == ST_OK) {
-        http_conn_answer(hc, 200, json_size ? "application/octet-stream" : "application/json");
+        http_conn_answer_with(hc, 200, json_size ? "application/octet-stream" : "application/json",
+                              body);
         return;
     }
     log_failure(server, exchange, request->status);
@@ -147,8 +204,7 @@ static void expire(void *ctx) {
     struct exchange *exchange = ctx;
     struct server *server = exchange->server;
     struct http_conn *hc = exchange->conn;
-    const uint64_t timeout_ns =
-        exchange->request.deadline_ns - exchange->request.trace.at[AT_RECEIVED];
+    const uint64_t timeout_ns = exchange->armed_ns - exchange->request.trace.at[AT_RECEIVED];
     let_go(exchange, ST_TIMEOUT);
     struct err err;
     const enum status status =
@@ -159,9 +215,9 @@ static void expire(void *ctx) {
 }
 
 /* The earlier of the server's timeout and the client's; counted from the whole request. */
-static uint64_t deadline_of(const struct server *server, const struct infer_request *parsed,
+static uint64_t deadline_of(const struct serve_config *config, const struct infer_request *parsed,
                             uint64_t received_ns) {
-    uint64_t timeout_us = server->config->request_timeout_ms * 1000;
+    uint64_t timeout_us = config->request_timeout_ms * 1000;
     if (parsed->has_timeout && parsed->timeout_us &&
         (timeout_us == 0 || parsed->timeout_us < timeout_us))
         timeout_us = parsed->timeout_us;
@@ -170,18 +226,47 @@ static uint64_t deadline_of(const struct server *server, const struct infer_requ
     return received_ns + timeout_us * 1000;
 }
 
-static enum status submit(struct exchange *exchange, const struct infer_request *parsed) {
+/* A worker: what the loop does with a small body, and the rest is told to the loop. */
+static enum status decode_large(struct request *request) {
+    struct exchange *exchange = exchange_of(request);
+    struct infer_request parsed = {.id = {.data = NULL}};
+    const enum status status = infer_decode(exchange, &parsed);
+    take_id(exchange, parsed.id);
+    if (status != ST_OK)
+        return status;
+    const uint64_t deadline_ns = deadline_of(exchange->server->config, &parsed,
+                                             request->trace.at[AT_RECEIVED]);
+    if (deadline_ns == request->deadline_ns) /* the server's own: the timer stands at it */
+        return ST_OK;
+    request->deadline_ns = exchange->body_deadline_ns = deadline_ns;
+    exchange_tell(exchange, NOTE_DEADLINE);
+    return ST_OK;
+}
+
+/* The timer is there from the start: what the body says may only bring it forward. */
+static enum status submit_large(struct exchange *exchange) {
+    static const struct infer_request NOTHING = {.id = {.data = NULL}};
     struct server *server = exchange->server;
     struct request *request = &exchange->request;
-    request->deadline_ns = deadline_of(server, parsed, request->trace.at[AT_RECEIVED]);
+    request->decode = decode_large;
+    request->deadline_ns = deadline_of(server->config, &NOTHING, request->trace.at[AT_RECEIVED]);
+    const enum status status = exchange_arm(exchange, request->deadline_ns, expire);
+    return status == ST_OK ? engine_submit(server->engine, request) : status;
+}
+
+static enum status submit(struct exchange *exchange) {
+    struct server *server = exchange->server;
+    struct request *request = &exchange->request;
+    struct infer_request parsed = {.id = {.data = NULL}};
+    enum status status = infer_decode(exchange, &parsed);
+    take_id(exchange, parsed.id);
     request->trace.at[AT_DECODED] = mono_ns();
-    enum status status = ST_OK;
+    if (status != ST_OK)
+        return status;
+    request->deadline_ns = deadline_of(server->config, &parsed, request->trace.at[AT_RECEIVED]);
     if (request->deadline_ns)
-        status = exchange_arm(exchange, expire);
-    if (status == ST_OK)
-        status = engine_submit(server->engine, request);
-    exchange->is_submitted = status == ST_OK;
-    return status;
+        status = exchange_arm(exchange, request->deadline_ns, expire);
+    return status == ST_OK ? engine_submit(server->engine, request) : status;
 }
 
 void infer_route_start(struct http_conn *hc, const struct served_model *served,
@@ -202,22 +287,22 @@ void infer_route_start(struct http_conn *hc, const struct served_model *served,
     request->trace.bytes_in = clamp_u32(message->body.size);
     request->trace.at[AT_START] = hc->start_ns;
     request->trace.at[AT_RECEIVED] = mono_ns();
+    number(server, exchange);
 
-    struct infer_request parsed = {.id = {.data = NULL}};
-    enum status status = infer_decode(exchange, message, &parsed);
-    exchange->id = parsed.id;
-    set_id(server, exchange);
+    enum status status = infer_body_of(message, served, &exchange->incoming, &request->err);
     if (status == ST_OK)
-        status = submit(exchange, &parsed);
-    else
-        request->trace.at[AT_DECODED] = mono_ns();
+        status = infer_body_is_large(&exchange->incoming) ? submit_large(exchange)
+                                                          : submit(exchange);
+    exchange->is_submitted = status == ST_OK;
     if (status == ST_OK)
         return;
+    if (request->trace.at[AT_DECODED] == 0)
+        request->trace.at[AT_DECODED] = mono_ns();
     request->status = status;
     answer(exchange, mono_ns());
 }
 
-uint64_t infer_route_done(struct exchange *exchange, uint64_t now_ns) {
+static uint64_t done(struct exchange *exchange, uint64_t now_ns) {
     exchange->is_submitted = false;
     if (!exchange->conn) {
         exchange_cut_trace(&exchange->request.trace, exchange->left_ns);
@@ -229,6 +314,15 @@ uint64_t infer_route_done(struct exchange *exchange, uint64_t now_ns) {
     answer(exchange, now_ns);
     /* hc outlives this call even when it was closed: it is freed on a later turn. */
     return hc->free_ns > now_ns ? hc->free_ns : mono_ns();
+}
+
+uint64_t infer_route_note(struct note *note, uint64_t now_ns) {
+    struct exchange *exchange = note->exchange;
+    if (note->kind == NOTE_DONE)
+        return done(exchange, now_ns);
+    if (exchange->conn) /* else its client has had its 504, or left */
+        exchange_rearm(exchange, exchange->body_deadline_ns);
+    return now_ns;
 }
 
 void infer_route_abandon(struct exchange *exchange) {

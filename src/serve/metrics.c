@@ -51,6 +51,17 @@ static void write_process(struct server *server) {
     prom_u64(out, "telltale_info", labels, 3, 1);
 }
 
+static void write_loop(struct server *server) {
+    static const uint64_t BOUNDS[] = {/* ns */
+        25000, 50000, 100000, 250000, 500000, 750000, 1000000, 1500000, 2000000, 3000000, 5000000,
+        10000000, 25000000, 100000000, 1000000000};
+    static const char NAME[] = "telltale_loop_turn_seconds";
+    prom_family(&server->body, NAME, "histogram",
+                "Turns of the I/O loop, from its first event until it waits again.");
+    prom_histogram(&server->body, NAME, NULL, 0, &server->turn_ns, BOUNDS,
+                   sizeof BOUNDS / sizeof BOUNDS[0], 1e9);
+}
+
 static void write_connections(struct server *server) {
     struct buf *out = &server->body;
     const struct server_counts *counts = &server->counts;
@@ -89,7 +100,9 @@ enum status metrics_write(struct server *server, const struct served_model *serv
     (void)err;
     metrics_write_models(server);
     write_connections(server);
-    one(&server->body, "telltale_workers_waiting", "gauge", "Texts waiting for a worker.",
+    write_loop(server);
+    one(&server->body, "telltale_workers_waiting", "gauge",
+        "Jobs waiting for a worker: bodies, texts, pictures, answers.",
         engine_workers_waiting(server->engine));
     one(&server->body, "telltale_trace_dropped_total", "counter",
         "Trace records lost because a ring was full.",

@@ -119,9 +119,9 @@ bool path_decode(struct view text, char *out, size_t size) {
 
 static void wrong_method(struct http_conn *hc, const struct route *route) {
     const bool is_post = route->method == HTTP_METHOD_POST;
-    buf_text(&hc->server->extra, is_post ? "Allow: POST\r\n" : "Allow: GET, HEAD\r\n");
+    buf_text(&hc->server->extra, is_post ? "Allow: POST, PUT\r\n" : "Allow: GET, HEAD\r\n");
     http_conn_fail(hc, ST_METHOD,
-                   is_post ? "this path answers POST only" : "this path answers GET and HEAD only");
+                   is_post ? "this path answers POST (and PUT, as curl -T sends) only" : "this path answers GET and HEAD only");
 }
 
 static void not_found(struct http_conn *hc, struct view path) {
@@ -135,7 +135,8 @@ static void run_route(struct http_conn *hc, const struct route *route,
                       const struct served_model *served, const struct http_message *message) {
     const bool is_allowed =
         message->method == route->method ||
-        (message->method == HTTP_METHOD_HEAD && route->method == HTTP_METHOD_GET);
+        (message->method == HTTP_METHOD_HEAD && route->method == HTTP_METHOD_GET) ||
+        (message->method == HTTP_METHOD_PUT && route->method == HTTP_METHOD_POST); /* curl -T */
     if (!is_allowed) {
         wrong_method(hc, route);
         return;

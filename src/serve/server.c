@@ -1,7 +1,6 @@
 /* The loop and what hangs on it: listeners, the queue of finished requests, timers.
  *
- * Thread: the loop's. Invariant: a request in `done` is the loop's again; nothing else is touched
- * by other threads.
+ * Thread: the loop's. Invariant: only `notes` is touched by other threads.
  * Read next: http_conn.c, drain.c, cmd_serve.c. */
 #include "serve/server.h"
 
@@ -14,6 +13,7 @@
 #include <stdlib.h>
 
 enum { SCRATCH_KEEP = 1024 * 1024 };
+static const uint64_t LONGEST_TURN_NS = 60000000000;
 
 static void on_accept(void *ctx, struct conn *conn) {
     http_conn_accept(ctx, conn, HTTP_CONN_API);
@@ -23,23 +23,40 @@ static void on_accept_metrics(void *ctx, struct conn *conn) {
     http_conn_accept(ctx, conn, HTTP_CONN_METRICS);
 }
 
-static struct exchange *exchange_of_node(struct mpsc_node *node) {
-    struct request *request =
-        (struct request *)(void *)((char *)node - offsetof(struct request, done_node));
-    return request->owner;
+/* The oldest note; NULL: there is none. */
+static struct note *take_note(struct server *server) {
+    if (!server->notes_left)
+        server->notes_left = mpsc_take_all(&server->notes);
+    struct mpsc_node *node = server->notes_left;
+    if (!node)
+        return NULL;
+    server->notes_left = node->next; /* before its exchange goes back to the pool */
+    return (struct note *)(void *)((char *)node - offsetof(struct note, node));
 }
 
+/* As many as a turn has time for: some hundred answers can be ready at once. */
 static void on_wake(void *ctx) {
     struct server *server = ctx;
     assert_role(ROLE_LOOP);
-    struct mpsc_node *node = mpsc_take_all(&server->done);
-    uint64_t now_ns = node ? mono_ns() : 0;
-    while (node) {
-        struct mpsc_node *next = node->next; /* the exchange goes back to the pool */
-        now_ns = infer_route_done(exchange_of_node(node), now_ns);
-        node = next;
+    const uint64_t begin_ns = mono_ns();
+    uint64_t now_ns = begin_ns;
+    struct note *note = take_note(server);
+    while (note) {
+        now_ns = infer_route_note(note, now_ns);
+        if (now_ns - begin_ns >= LOOP_SHARE_NS) {
+            /* Those left are nobody else's to wake us for, nor those that the wake which brought
+             * us here was for. */
+            loop_wake_send(server->wake);
+            break;
+        }
+        note = take_note(server);
     }
     drain_check(server);
+}
+
+static void on_turn_over(void *ctx, uint64_t busy_ns) {
+    struct server *server = ctx;
+    histogram_record(&server->turn_ns, busy_ns);
 }
 
 static void shrink(struct buf *buf) {
@@ -98,6 +115,7 @@ static enum status create_handles(struct server *server, struct err *err) {
         !server->on_int)
         return err_set(err, ST_NO_MEMORY, "no memory or descriptors for the event loop");
     loop_on_turn_end(server->loop, on_turn_end, server);
+    loop_on_turn_over(server->loop, on_turn_over, server);
     return ST_OK;
 }
 
@@ -108,7 +126,7 @@ enum status server_init(struct server *server, const struct serve_config *config
                               .slow_limit = {.per_second = 5},
                               .failure_limit = {.per_second = 5},
                               .start_wall_ns = wall_ns()};
-    mpsc_init(&server->done);
+    mpsc_init(&server->notes);
     buf_init(&server->head);
     buf_init(&server->extra);
     buf_init(&server->body);
@@ -116,6 +134,9 @@ enum status server_init(struct server *server, const struct serve_config *config
     server->ring = tracer_ring(engine_tracer(engine));
     if (!server->ring)
         return err_set(err, ST_NO_MEMORY, "no memory for the loop's trace ring");
+    if (!histogram_init(&server->turn_ns, 3, LONGEST_TURN_NS))
+        return err_set(err, ST_NO_MEMORY, "no memory for the loop's histogram");
+    tracer_set_loop_turns(engine_tracer(engine), &server->turn_ns);
     enum status status = loop_create(&server->loop, err);
     if (status == ST_OK)
         status = create_handles(server, err);
@@ -153,4 +174,5 @@ void server_done(struct server *server) {
     buf_done(&server->head);
     buf_done(&server->extra);
     buf_done(&server->body);
+    histogram_done(&server->turn_ns);
 }

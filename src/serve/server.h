@@ -1,5 +1,5 @@
 /* The server: listeners, connections, requests in flight, counts. Everything here belongs to
- * the loop's thread except `done`, into which the engine's threads push finished requests.
+ * the loop's thread except `notes`, into which the engine's threads push what they have done.
  *
  * Invariant: a connection has at most one exchange, an exchange at most one connection; whoever
  * ends first clears both pointers. Read next: http_conn.c, infer_route.c, drain.c. */
@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "measure/histogram.h"
 #include "net/conn.h"
 #include "net/loop.h"
 
@@ -53,7 +54,8 @@ struct server {
     struct loop_signal *on_term, *on_int;
     struct listener *http, *metrics;
 
-    struct mpsc done; /* finished requests: pushed by the engine's threads, taken by the loop */
+    struct mpsc notes; /* of exchanges: pushed by the engine's threads, taken by the loop */
+    struct mpsc_node *notes_left; /* taken, and left for the next turn */
 
     struct http_conn *connections; /* list */
     uint64_t http_count, metrics_count; /* in the list */
@@ -69,6 +71,7 @@ struct server {
 
     struct log_limit slow_limit, failure_limit;
     struct server_counts counts;
+    struct histogram turn_ns; /* of the loop, without its waiting */
     uint64_t start_wall_ns;
 
     bool is_draining;        /* a signal came: ready is false, answers say Connection: close */

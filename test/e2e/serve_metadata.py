@@ -71,9 +71,9 @@ def head_works_where_get_does():
 @case
 def wrong_method_gets_405_with_allow():
     with Server() as server:
-        for method, path, allow in (("POST", "/v2", "GET, HEAD"), ("GET", INFER, "POST"),
+        for method, path, allow in (("POST", "/v2", "GET, HEAD"), ("GET", INFER, "POST, PUT"),
                                     ("DELETE", "/v2/models/simulated", "GET, HEAD"),
-                                    ("HEAD", INFER, "POST")):
+                                    ("HEAD", INFER, "POST, PUT")):
             response = server.get(path, method)
             equal((response.status, response.headers["allow"]), (405, allow), f"{method} {path}")
             if method != "HEAD":

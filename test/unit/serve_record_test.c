@@ -11,12 +11,13 @@
 #include "serve/slow_log.h"
 #include "serve/statistics.h"
 
-/* Stamps 1000, 2000, ... up to and including `last`; no inline preprocessing. */
+/* Stamps 1000, 2000, ... up to and including `last`; no inline preprocessing, a
+ * small body. */
 static struct trace_record record_until(enum at last) {
     struct trace_record record = {.id = "r-1", .status_http = 200};
     uint64_t now = 0;
     for (int at = 0; at <= (int)last; at++)
-        if (at != AT_INLINE_START && at != AT_INLINE_END && at != AT_INPUTS_START)
+        if (at != AT_DECODE_START && at != AT_INLINE_START && at != AT_INLINE_END && at != AT_INPUTS_START)
             record.at[at] = now += 1000;
     return record;
 }
@@ -49,6 +50,29 @@ static void counts_a_dropped_request_as_waiting_for_an_instance(void **state) {
     exchange_cut_trace(&record, record.at[AT_ENQUEUED] + 70000);
     assert_sums(&record, durations);
     assert_int_equal(durations[STAGE_INSTANCE_WAIT], 70000);
+}
+
+static void counts_a_large_body_dropped_before_a_worker_took_it_as_waiting_for_one(void **state) {
+    (void)state;
+    struct trace_record record = record_until(AT_RECEIVED);
+    uint64_t durations[STAGE_COUNT];
+    exchange_cut_trace(&record, record.at[AT_RECEIVED] + 4000);
+    assert_sums(&record, durations);
+    assert_int_equal(durations[STAGE_PREPROCESS_WAIT], 4000);
+    assert_int_equal(durations[STAGE_DECODE], 0);
+}
+
+static void counts_a_large_body_dropped_while_a_worker_decoded_it_as_decoding(void **state) {
+    (void)state;
+    struct trace_record record = record_until(AT_RECEIVED);
+    uint64_t durations[STAGE_COUNT];
+    const uint64_t received_ns = record.at[AT_RECEIVED];
+    record.at[AT_DECODE_START] = received_ns + 1000;
+    record.at[AT_DECODED] = record.at[AT_PREPROCESS_START] = received_ns + 9000;
+    exchange_cut_trace(&record, received_ns + 3000);
+    assert_sums(&record, durations);
+    assert_int_equal(durations[STAGE_PREPROCESS_WAIT], 1000);
+    assert_int_equal(durations[STAGE_DECODE], 2000);
 }
 
 static void counts_a_text_dropped_before_a_worker_took_it_as_waiting_for_one(void **state) {
@@ -121,6 +145,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_the_time_until_the_cut_to_the_stage_under_way),
         cmocka_unit_test(counts_a_dropped_request_as_waiting_for_an_instance),
+        cmocka_unit_test(counts_a_large_body_dropped_before_a_worker_took_it_as_waiting_for_one),
+        cmocka_unit_test(counts_a_large_body_dropped_while_a_worker_decoded_it_as_decoding),
         cmocka_unit_test(counts_a_text_dropped_before_a_worker_took_it_as_waiting_for_one),
         cmocka_unit_test(leaves_a_finished_request_its_stages),
         cmocka_unit_test(writes_server_timing_without_empty_stages),
