@@ -5,18 +5,35 @@
 
 enum { BAD = 0xff, SKIP = 0xfe, PAD = 0xfd, NOT_VALUE = 0xc0 };
 
-#define BAD8 BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD
-#define BAD32 BAD8, BAD8, BAD8, BAD8
-static const unsigned char VALUES[256] = {
-    BAD8, BAD, BAD, SKIP, BAD, BAD, SKIP, BAD, BAD, BAD8, BAD8,
-    BAD8, BAD, BAD, BAD, 62, BAD, 62, BAD, 63, /* + - / */
-    52, 53, 54, 55, 56, 57, 58, 59, 60, 61, BAD, BAD, BAD, PAD, BAD, BAD,
-    BAD, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-    15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, BAD, BAD, BAD, BAD, 63, /* _ */
-    BAD, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40,
-    41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, BAD, BAD, BAD, BAD, BAD,
-    BAD32, BAD32, BAD32, BAD32
-};
+/* What each byte stands for, wrapped in X. */
+#define BAD8(X) X(BAD), X(BAD), X(BAD), X(BAD), X(BAD), X(BAD), X(BAD), X(BAD)
+#define BAD32(X) BAD8(X), BAD8(X), BAD8(X), BAD8(X)
+#define EIGHT(X, v)                                                                               \
+    X((v)), X((v) + 1), X((v) + 2), X((v) + 3), X((v) + 4), X((v) + 5), X((v) + 6), X((v) + 7)
+#define ALPHABET(X)                                                                               \
+    BAD8(X), X(BAD), X(BAD), X(SKIP), X(BAD), X(BAD), X(SKIP), X(BAD), X(BAD), /* line ends */    \
+    BAD8(X), BAD8(X), BAD8(X),                                                                    \
+    X(BAD), X(BAD), X(BAD), X(62), X(BAD), X(62), X(BAD), X(63), /* + - / */                      \
+    EIGHT(X, 52), X(60), X(61), X(BAD), X(BAD), X(BAD), X(PAD), X(BAD), X(BAD), /* digits, = */   \
+    X(BAD), EIGHT(X, 0), EIGHT(X, 8), EIGHT(X, 16), X(24), X(25), /* A to Z */                    \
+    X(BAD), X(BAD), X(BAD), X(BAD), X(63), X(BAD), /* _ */                                        \
+    EIGHT(X, 26), EIGHT(X, 34), EIGHT(X, 42), X(50), X(51), /* a to z */                          \
+    X(BAD), X(BAD), X(BAD), X(BAD), X(BAD),                                                       \
+    BAD32(X), BAD32(X), BAD32(X), BAD32(X)
+
+#define AS_IT_IS(v) (v)
+static const unsigned char VALUES[256] = {ALPHABET(AS_IT_IS)};
+
+/* The first to fourth character of a group, as what it adds to the three bytes, the first of them
+ * lowest; NO_GROUP where it adds nothing that belongs there. */
+enum { NO_GROUP = 1 << 24 };
+#define GROUP(v, bits) ((v) >= NOT_VALUE ? NO_GROUP : (bits))
+#define FIRST(v) GROUP(v, (v) << 2)
+#define SECOND(v) GROUP(v, (v) >> 4 | ((v) & 15) << 12)
+#define THIRD(v) GROUP(v, (v) >> 2 << 8 | ((v) & 3) << 22)
+#define FOURTH(v) GROUP(v, (v) << 16)
+static const uint32_t FIRSTS[256] = {ALPHABET(FIRST)}, SECONDS[256] = {ALPHABET(SECOND)};
+static const uint32_t THIRDS[256] = {ALPHABET(THIRD)}, FOURTHS[256] = {ALPHABET(FOURTH)};
 
 size_t base64_room(size_t text_size) { return text_size / 4 * 3 + 3; }
 
@@ -24,15 +41,14 @@ size_t base64_room(size_t text_size) { return text_size / 4 * 3 + 3; }
 static size_t decode_runs(const unsigned char *in, size_t size, unsigned char *out) {
     size_t at = 0;
     for (; at + 4 <= size; at += 4, out += 3) {
-        const unsigned a = VALUES[in[at]], b = VALUES[in[at + 1]];
-        const unsigned c = VALUES[in[at + 2]], d = VALUES[in[at + 3]];
-        if (((a | b | c | d) & NOT_VALUE) != 0) {
+        const uint32_t group = FIRSTS[in[at]] | SECONDS[in[at + 1]] | THIRDS[in[at + 2]]
+            | FOURTHS[in[at + 3]];
+        if ((group & NO_GROUP) != 0) {
             break;
         }
-        const unsigned bits = a << 18 | b << 12 | c << 6 | d;
-        out[0] = (unsigned char)(bits >> 16);
-        out[1] = (unsigned char)(bits >> 8);
-        out[2] = (unsigned char)bits;
+        out[0] = (unsigned char)group;
+        out[1] = (unsigned char)(group >> 8);
+        out[2] = (unsigned char)(group >> 16);
     }
     return at;
 }

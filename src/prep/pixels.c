@@ -88,7 +88,21 @@ static void write_singles(const float *const tables[3], const unsigned char *in,
     float *restrict red = out + target->offset[0];
     float *restrict green = out + target->offset[1];
     float *restrict blue = out + target->offset[2];
-    for (size_t x = 0; x < count; x++, in += 3) {
+    size_t x = 0;
+    if (step == 1) { /* four at a time: stores are the bottleneck, and these can be merged */
+        for (; x + 4 <= count; x += 4, in += 12) {
+            const float reds[4] = {tables[0][in[0]], tables[0][in[3]], tables[0][in[6]],
+                                   tables[0][in[9]]};
+            const float greens[4] = {tables[1][in[1]], tables[1][in[4]], tables[1][in[7]],
+                                     tables[1][in[10]]};
+            const float blues[4] = {tables[2][in[2]], tables[2][in[5]], tables[2][in[8]],
+                                    tables[2][in[11]]};
+            memcpy(red + x, reds, sizeof reds);
+            memcpy(green + x, greens, sizeof greens);
+            memcpy(blue + x, blues, sizeof blues);
+        }
+    }
+    for (; x < count; x++, in += 3) {
         red[x * step] = tables[0][in[0]];
         green[x * step] = tables[1][in[1]];
         blue[x * step] = tables[2][in[2]];

@@ -83,18 +83,37 @@ static void columns_init(struct column *columns, bool is_cubic, const struct ima
             }
             continue;
         }
-        /* At an edge OpenCV multiplies the one sample by the sum of the weights. */
-        const bool is_edge = whole < 0 || (uint32_t)whole + 1 >= in->width;
-        column->at[0] = clamped(whole, in->width) * in->channels;
-        column->at[1] = column->at[0] + (is_edge ? 0 : in->channels);
-        column->weight[0] = fixed(is_edge ? 1.f : 1.f - fraction);
-        column->weight[1] = fixed(is_edge ? 0.f : fraction);
+        /* At an edge OpenCV multiplies the one sample by the sum of the weights. The taps stay
+         * neighbours, so that both can be read at once. */
+        const bool is_left = whole < 0, is_right = (uint32_t)whole + 1 >= in->width && !is_left;
+        const uint32_t last_pair = in->width > 1 ? in->width - 2 : 0;
+        column->at[0] = (is_left ? 0 : is_right ? last_pair : (uint32_t)whole) * in->channels;
+        column->at[1] = column->at[0] + (in->width > 1 ? in->channels : 0);
+        column->weight[0] = fixed(is_left ? 1.f : is_right ? 0.f : 1.f - fraction);
+        column->weight[1] = fixed(is_left ? 0.f : is_right ? 1.f : fraction);
     }
 }
 
 static void across_linear(const struct column *columns, uint32_t count, uint32_t channels,
                           const unsigned char *in, int32_t *out) {
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t i = 0;
+#ifdef __SSE2__
+    /* Two pixels of 3 bytes are read as 4 bytes each, and 4 sums written for 3: the last column
+     * is left to the loop below, and where there is but one pixel, all. */
+    const bool has_pairs = channels == 3 && columns[0].at[1] != columns[0].at[0];
+    for (; has_pairs && i + 1 < count; i++, out += 3) {
+        uint32_t a, b, weights;
+        memcpy(&a, in + columns[i].at[0], sizeof a);
+        memcpy(&b, in + columns[i].at[1] - 1, sizeof b);
+        memcpy(&weights, columns[i].weight, sizeof weights);
+        const __m128i bytes = _mm_unpacklo_epi8(_mm_cvtsi32_si128((int)a),
+                                                _mm_srli_epi32(_mm_cvtsi32_si128((int)b), 8));
+        const __m128i words = _mm_unpacklo_epi8(bytes, _mm_setzero_si128());
+        _mm_storeu_si128((__m128i *)(void *)out,
+                         _mm_madd_epi16(words, _mm_set1_epi32((int)weights)));
+    }
+#endif
+    for (; i < count; i++) {
         const unsigned char *a = in + columns[i].at[0], *b = in + columns[i].at[1];
         const int32_t near = columns[i].weight[0], far = columns[i].weight[1];
         *out++ = a[0] * near + b[0] * far;

@@ -14,7 +14,7 @@
 #include <emmintrin.h>
 #endif
 
-enum { WEIGHT_BITS = 22, LOW_BITS = 12, LANES = 8 };
+enum { WEIGHT_BITS = 22, LOW_BITS = 12, LANES = 8, ROWS = 4 };
 
 /* What each of count places along one direction is made of. */
 struct axis {
@@ -127,36 +127,75 @@ static __m128i finish(__m128i high, __m128i low) {
     return _mm_srai_epi32(sum, WEIGHT_BITS);
 }
 
-static void across_rgb(const struct axis *axis, const unsigned char *in, unsigned char *out) {
+/* The pixel at from and the one behind it: r0 r1 g0 g1 b0 b1 as words; a third must lie behind
+ * them, for 8 bytes are read. */
+static inline __m128i pixel_pair(const unsigned char *from) {
+    const __m128i pixels = _mm_loadl_epi64((const __m128i *)(const void *)from);
+    const __m128i pairs = _mm_unpacklo_epi8(pixels, _mm_srli_epi64(pixels, 24));
+    return _mm_unpacklo_epi8(pairs, _mm_setzero_si128());
+}
+
+/* The same where nothing lies behind: the second is read from a byte before it. */
+static inline __m128i pixel_last_pair(const unsigned char *from) {
+    const __m128i a = _mm_cvtsi32_si128((int)load32(from));
+    const __m128i b = _mm_cvtsi32_si128((int)load32(from + 2));
+    return _mm_unpacklo_epi8(_mm_unpacklo_epi8(a, _mm_srli_epi32(b, 8)), _mm_setzero_si128());
+}
+
+/* The last pixel of an odd number, with nothing behind it. */
+static inline __m128i pixel_alone(const unsigned char *from) {
     const __m128i zero = _mm_setzero_si128();
-    for (uint32_t i = 0; i < axis->count; i++, out += 3) {
+    const uint32_t bytes = from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
+    return _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128((int)bytes), zero), zero);
+}
+
+static void store_pixel(__m128i high, __m128i low, unsigned char *out) {
+    const __m128i words = _mm_packs_epi32(finish(high, low), _mm_setzero_si128());
+    const uint32_t pixel = (uint32_t)_mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+    memcpy(out, &pixel, 3);
+}
+
+/* Adds the pixels of one row, or of two taps of it, to its sums of both halves. */
+static inline void add_weighted(__m128i pixels, __m128i high_pair, __m128i low_pair,
+                                __m128i *high_sum, __m128i *low_sum) {
+    *high_sum = _mm_add_epi32(*high_sum, _mm_madd_epi16(pixels, high_pair));
+    *low_sum = _mm_add_epi32(*low_sum, _mm_madd_epi16(pixels, low_pair));
+}
+
+/* Several rows at once: they share the weights, whose spreading over a register costs as much as
+ * a row does. The loops over rows must be unrolled for the sums to stay in registers. */
+static void across_rgb(const struct axis *axis, const unsigned char *in, size_t in_stride,
+                       unsigned char *const out[ROWS]) {
+    for (uint32_t i = 0; i < axis->count; i++) {
         const uint32_t used = axis->used[i];
         const int16_t *high = axis->high + (size_t)i * axis->taps;
         const int16_t *low = axis->low + (size_t)i * axis->taps;
         const unsigned char *from = in + (size_t)axis->first[i] * 3;
-        __m128i high_sum = zero, low_sum = zero;
+        __m128i high_sums[ROWS], low_sums[ROWS];
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++) {
+            high_sums[r] = low_sums[r] = _mm_setzero_si128();
+        }
         uint32_t t = 0;
-        for (; t + 2 <= used; t += 2, from += 6) {
-            /* r0 r1 g0 g1 b0 b1; the second pixel is read from a byte before it, so that
-             * nothing is read behind the row */
-            const __m128i a = _mm_cvtsi32_si128((int)load32(from));
-            const __m128i b = _mm_cvtsi32_si128((int)(load32(from + 2) >> 8));
-            const __m128i pixels = _mm_unpacklo_epi8(_mm_unpacklo_epi8(a, b), zero);
+        for (; t + 2 < used; t += 2, from += 6) {
             const __m128i high_pair = _mm_set1_epi32((int)load32(high + t));
             const __m128i low_pair = _mm_set1_epi32((int)load32(low + t));
-            high_sum = _mm_add_epi32(high_sum, _mm_madd_epi16(pixels, high_pair));
-            low_sum = _mm_add_epi32(low_sum, _mm_madd_epi16(pixels, low_pair));
+#pragma GCC unroll 4
+            for (int r = 0; r < ROWS; r++) {
+                add_weighted(pixel_pair(from + (size_t)r * in_stride), high_pair, low_pair,
+                             &high_sums[r], &low_sums[r]);
+            }
         }
-        if (t < used) {
-            const uint32_t last = from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
-            const __m128i bytes = _mm_unpacklo_epi8(_mm_cvtsi32_si128((int)last), zero);
-            const __m128i pixels = _mm_unpacklo_epi16(bytes, zero);
-            high_sum = _mm_add_epi32(high_sum, _mm_madd_epi16(pixels, _mm_set1_epi32(high[t])));
-            low_sum = _mm_add_epi32(low_sum, _mm_madd_epi16(pixels, _mm_set1_epi32(low[t])));
+        /* one or two are left; beyond used the weights are 0 */
+        const __m128i high_pair = _mm_set1_epi32((int)load32(high + t));
+        const __m128i low_pair = _mm_set1_epi32((int)load32(low + t));
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++) {
+            const unsigned char *last = from + (size_t)r * in_stride;
+            add_weighted(t + 1 < used ? pixel_last_pair(last) : pixel_alone(last), high_pair,
+                         low_pair, &high_sums[r], &low_sums[r]);
+            store_pixel(high_sums[r], low_sums[r], out[r] + (size_t)i * 3);
         }
-        const __m128i words = _mm_packs_epi32(finish(high_sum, low_sum), zero);
-        const uint32_t pixel = (uint32_t)_mm_cvtsi128_si32(_mm_packus_epi16(words, zero));
-        memcpy(out, &pixel, 3);
     }
 }
 
@@ -214,12 +253,14 @@ static void down_16(const unsigned char *const *rows, const int16_t *high, const
     _mm_storeu_si128((__m128i *)(void *)(out + x), _mm_packus_epi16(first, second));
 }
 #else
-static void across_rgb(const struct axis *axis, const unsigned char *in, unsigned char *out) {
-    for (uint32_t i = 0; i < axis->count; i++, out += 3) {
-        const size_t at = (size_t)i * axis->taps;
-        for (uint32_t c = 0; c < 3; c++) {
-            out[c] = rounded(sum_across(in + (size_t)axis->first[i] * 3 + c, 3, axis->high + at,
-                                        axis->low + at, axis->used[i]));
+static void across_rgb(const struct axis *axis, const unsigned char *in, size_t in_stride,
+                       unsigned char *const out[ROWS]) {
+    for (uint32_t i = 0; i < axis->count * 3; i++) {
+        const size_t at = (size_t)(i / 3) * axis->taps;
+        const unsigned char *from = in + (size_t)axis->first[i / 3] * 3 + i % 3;
+        for (size_t r = 0; r < ROWS; r++) {
+            out[r][i] = rounded(sum_across(from + r * in_stride, 3, axis->high + at,
+                                           axis->low + at, axis->used[i / 3]));
         }
     }
 }
@@ -261,14 +302,29 @@ struct pass {
     uint32_t made;             /* the rows before this one have been made */
 };
 
-static void make_row(const struct pass *pass, uint32_t y, unsigned char *out) {
+/* Rows y and the next, as many as there are of count, to out. Where fewer than ROWS are left, the
+ * last one is made again and again into the same place. */
+static void make_rows(const struct pass *pass, uint32_t y, uint32_t count,
+                      unsigned char *const out[ROWS]) {
     const struct image *in = pass->in;
-    const unsigned char *row = in->pixels + (size_t)y * in->width * in->channels;
+    const size_t stride = (size_t)in->width * in->channels;
+    const unsigned char *row = in->pixels + y * stride;
     if (in->channels == 1) {
-        across_grey(pass->across, row, out);
+        for (uint32_t r = 0; r < count; r++) {
+            across_grey(pass->across, row + r * stride, out[r]);
+        }
+    } else if (count == ROWS) {
+        across_rgb(pass->across, row, stride, out);
     } else {
-        across_rgb(pass->across, row, out);
+        for (uint32_t r = 0; r < count; r++) {
+            unsigned char *const same[ROWS] = {out[r], out[r], out[r], out[r]};
+            across_rgb(pass->across, row + r * stride, 0, same);
+        }
     }
+}
+
+static unsigned char *ring_row(const struct pass *pass, uint32_t y) {
+    return pass->ring + (size_t)(y % pass->slots) * pass->row_bytes;
 }
 
 static const unsigned char *get_row(struct pass *pass, uint32_t y) {
@@ -276,12 +332,17 @@ static const unsigned char *get_row(struct pass *pass, uint32_t y) {
     if (pass->across == NULL) {
         return in->pixels + ((size_t)y * in->width + pass->left) * in->channels;
     }
-    unsigned char *row = pass->ring + (size_t)(y % pass->slots) * pass->row_bytes;
-    if (y >= pass->made) {
-        make_row(pass, y, row);
-        pass->made = y + 1;
+    while (y >= pass->made) {
+        const uint32_t first = y - pass->made < ROWS ? pass->made : y;
+        const uint32_t left = in->height - first, count = left < ROWS ? left : ROWS;
+        unsigned char *out[ROWS];
+        for (uint32_t r = 0; r < count; r++) {
+            out[r] = ring_row(pass, first + r);
+        }
+        make_rows(pass, first, count, out);
+        pass->made = first + count;
     }
-    return row;
+    return ring_row(pass, y);
 }
 
 static void run(struct pass *pass, const struct axis *downward, const struct resize_window *window,
@@ -289,7 +350,13 @@ static void run(struct pass *pass, const struct axis *downward, const struct res
     for (uint32_t j = 0; j < window->height; j++) {
         unsigned char *out = window->out + j * window->stride;
         if (downward == NULL) {
-            make_row(pass, window->top + j, out);
+            const uint32_t left = window->height - j, count = left < ROWS ? left : ROWS;
+            unsigned char *rows_out[ROWS];
+            for (uint32_t r = 0; r < count; r++) {
+                rows_out[r] = out + r * window->stride;
+            }
+            make_rows(pass, window->top + j, count, rows_out);
+            j += count - 1;
             continue;
         }
         const uint32_t used = downward->used[j];
@@ -311,7 +378,7 @@ bool resize_pillow(const struct image *in, bool is_cubic, const struct resize_wi
     /* weights while they are made; the rows' addresses afterwards */
     char *memory = scratch_get(scratch, SCRATCH_WEIGHTS,
                                most * sizeof(double) + axis_bytes(&across) + axis_bytes(&downward));
-    struct pass pass = {.in = in, .left = window->left, .slots = downward.taps,
+    struct pass pass = {.in = in, .left = window->left, .slots = downward.taps + ROWS,
                         .row_bytes = (size_t)window->width * in->channels};
     pass.ring = scratch_get(scratch, SCRATCH_PASS, pass.slots * pass.row_bytes);
     if (memory == NULL || pass.ring == NULL) {
