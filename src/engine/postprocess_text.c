@@ -48,7 +48,9 @@ enum status postprocess_detokenize(const struct finish *at) {
     if (texts == NULL || ids == NULL) return postprocess_no_memory(at);
     for (size_t r = 0; r < rows; r++) {
         row_ids(from, r, length, ids);
-        return err_set(&at->request->err, ST_UNSUPPORTED, "detokenize is not supported yet");
+        if (tokenizer_decode(at->output->tokenizer, ids, length, !at->output->spec->detokenize.keeps_special,
+                             &at->request->arena, &texts[r]) != ST_OK)
+            return postprocess_no_memory(at);
     }
     return postprocess_texts(at, texts, rows, out) ? ST_OK : postprocess_no_memory(at);
 }
