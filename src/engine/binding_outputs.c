@@ -261,7 +261,7 @@ uint32_t binding_made(const struct bound_output *output, const struct signature 
         return 1;
     case PIPELINE_CLASSIFY: return classify_made(output, out);
     case PIPELINE_EMBED:
-        out[0] = made(spec->embed.name, DTYPE_FP32, 2, -1);
+        out[0] = made(spec->embed.name, DTYPE_FP32, 2, last_axis(&signature->outputs[output->from]));
         return 1;
     case PIPELINE_DETECT:
         out[0] = made("boxes", DTYPE_FP32, 3, 4);
