@@ -4,6 +4,8 @@
 #include "prep/bpe.h"
 #include "prep/tokenizer_read.h"
 
+enum { SCRATCH_BYTES = 1 << 20 };
+
 static const char WHERE[] = "model";
 static const struct view WORD_START = {"\xe2\x96\x81", 3}; /* U+2581 */
 
@@ -281,6 +283,10 @@ static enum status find_whole_tokens(struct bpe *model, struct arena *memory, st
     for (uint32_t i = 0; is_whole != NULL && status == ST_OK && i < model->lookup->count; i++) {
         struct view text = vocab_text(model->lookup, i);
         struct piece all = {0, (uint32_t)text.size};
+        if (scratch.used_bytes > SCRATCH_BYTES) { /* long tokens: the heap's */
+            arena_clear(&scratch);
+            tokens = (struct token_list){.arena = &scratch};
+        }
         tokens.count = 0;
         if (!bpe_merge_word(model, text, all, &tokens)) {
             status = ST_NO_MEMORY;

@@ -153,10 +153,11 @@ static void encoding_survives_every_allocation_that_fails(void **state) {
 static void decoding_survives_every_allocation_that_fails(void **state) {
     static const char JSON[] =
         "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"
-        "\"content\":\"long\"},{\"type\":\"ByteFallback\"},{\"type\":\"WordPiece\",\"prefix\":\"#\","
-        "\"cleanup\":true},{\"type\":\"CTC\",\"pad_token\":\"l\",\"word_delimiter_token\":\"n\","
-        "\"cleanup\":true},{\"type\":\"ByteLevel\"},{\"type\":\"Fuse\"}]}";
-    static struct view names[3000];
+        "\"content\":\"long\"},{\"type\":\"ByteFallback\"},{\"type\":\"WordPiece\","
+        "\"prefix\":\"#\",\"cleanup\":true},{\"type\":\"CTC\",\"pad_token\":\"l\","
+        "\"word_delimiter_token\":\"n\",\"cleanup\":true},{\"type\":\"ByteLevel\"},"
+        "{\"type\":\"Fuse\"}]}";
+    static struct view names[800];
     static char name[500];
     struct json_document *document;
     struct json_value root;

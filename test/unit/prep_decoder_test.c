@@ -89,7 +89,8 @@ static void letters_become_bytes(void **state) {
 static void bytes_are_put_together(void **state) {
     const char *decoder = "{'type':'ByteFallback'}";
     assert_decodes(*state, decoder, "|<0xC3>|<0xa9>|a|<0x4G>", "\xc3\xa9" "a<0x4G>");
-    assert_decodes(*state, decoder, "|a|<0xC3>|<0xA9>|<0xC3>", "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+    assert_decodes(*state, decoder, "|a|<0xC3>|<0xA9>|<0xC3>",
+                   "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
 }
 
 static void the_first_metaspace_goes(void **state) {
