@@ -4,12 +4,11 @@
 #ifndef TELLTALE_PREP_NORMALIZER_H
 #define TELLTALE_PREP_NORMALIZER_H
 
+#include "prep/pattern.h"
 #include "prep/token_stages.h"
 
 /* Appends one code point with its source. False: no memory. */
 bool span_text_put(struct span_text *out, uint32_t code, struct source source);
-/* Appends bytes [start, end) of in with their sources. */
-bool span_text_copy(struct span_text *out, const struct span_text *in, size_t start, size_t end);
 /* The source of the byte at `at`; the text's origin where there are no sources. */
 struct source span_text_source(const struct span_text *in, size_t at);
 /* Of what is inserted before the byte at `at`: the one of the byte before it. */
@@ -52,10 +51,15 @@ struct strip {
 };
 bool strip_run(const void *self, const struct span_text *in, struct span_text *out);
 
+/* What is found becomes `to`, in the place of the code point that it ends with. */
 struct replace {
-    struct view from, to;
+    struct view from;        /* not empty; or */
+    struct pattern *pattern; /* a regular expression */
+    struct view to;
 };
 bool replace_run(const void *self, const struct span_text *in, struct span_text *out);
+bool replace_pattern_run(const void *self, const struct span_text *in, struct span_text *out);
+void replace_pattern_done(void *self);
 
 struct prepend {
     struct view text;

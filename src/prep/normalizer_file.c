@@ -36,6 +36,14 @@ static bool sequence_run(const void *self, const struct span_text *in, struct sp
     return last->run(last->self, in, out);
 }
 
+static void sequence_done(void *self) {
+    struct sequence *sequence = self;
+    for (size_t i = 0; i < sequence->count; i++) {
+        struct normalizer *item = &sequence->items[i];
+        if (item->done != NULL) item->done(item->self);
+    }
+}
+
 static enum status read_form(struct reader *reader, bool is_compatible, bool composes,
                              struct normalizer *out) {
     struct unicode_form *form = arena_alloc(reader->memory, sizeof *form);
@@ -142,7 +150,15 @@ static enum status read_replace(struct reader *reader, struct json_value object,
                        "%s: \"pattern\" must be {\"String\": text} or {\"Regex\": pattern}", where);
     }
     if (read_is_null(pattern, "String")) {
-        return err_set(reader->err, ST_UNSUPPORTED, "%s: a Regex is not supported", where);
+        struct view regex;
+        status = read_string(pattern, where, "Regex", &regex, reader->err);
+        if (status == ST_OK) {
+            status = pattern_create(regex, PATTERN_REGEX, &replace->pattern, reader->err);
+        }
+        if (status != ST_OK) return status;
+        *out = (struct normalizer){
+            .run = replace_pattern_run, .self = replace, .done = replace_pattern_done};
+        return ST_OK;
     }
     status = copy_string(reader, pattern, where, "String", &replace->from);
     if (status != ST_OK) return status;
@@ -199,8 +215,10 @@ static enum status read_sequence(struct reader *reader, struct json_value object
     if (sequence->items == NULL) return no_memory(reader);
     reader->sequence = sequence;
     status = dom_each(list, read_step, reader);
+    if (status != ST_OK) sequence_done(sequence);
     if (status != ST_OK || sequence->count == 0) return status;
-    *out = (struct normalizer){.run = sequence_run, .cuts_at_space = true, .self = sequence};
+    *out = (struct normalizer){
+        .run = sequence_run, .cuts_at_space = true, .self = sequence, .done = sequence_done};
     for (size_t i = 0; i < sequence->count; i++) {
         out->cuts_at_space = out->cuts_at_space && sequence->items[i].cuts_at_space;
     }

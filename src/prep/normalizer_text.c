@@ -11,17 +11,6 @@ bool span_text_put(struct span_text *out, uint32_t code, struct source source) {
     return true;
 }
 
-bool span_text_copy(struct span_text *out, const struct span_text *in, size_t start, size_t end) {
-    if (start >= end) return true;
-    if (!span_text_reserve(out, end - start)) return false;
-    memcpy(out->data + out->size, in->data + start, end - start);
-    if (out->has_sources) {
-        memcpy(out->sources + out->size, in->sources + start, (end - start) * sizeof *in->sources);
-    }
-    out->size += end - start;
-    return true;
-}
-
 struct source span_text_source(const struct span_text *in, size_t at) {
     return in->has_sources && at < in->size ? in->sources[at]
                                             : (struct source){in->origin, in->origin};
@@ -61,6 +50,29 @@ bool replace_run(const void *self, const struct span_text *in, struct span_text 
         done = end;
     }
     return span_text_copy(out, in, done, in->size);
+}
+
+bool replace_pattern_run(const void *self, const struct span_text *in, struct span_text *out) {
+    const struct replace *replace = self;
+    struct pattern_cursor cursor;
+    size_t done = 0, start, end;
+    if (in->size == 0) return true;
+    if (!pattern_begin(replace->pattern, out->arena, &cursor)) return false;
+    pattern_search(&cursor, in->data, in->size);
+    enum pattern_found found;
+    while ((found = pattern_next(&cursor, &start, &end)) == PATTERN_MATCH) {
+        if (!span_text_copy(out, in, done, start)
+            || !put_text(out, replace->to, span_text_source_before(in, end))) {
+            return false;
+        }
+        done = end;
+    }
+    return found == PATTERN_END && span_text_copy(out, in, done, in->size);
+}
+
+void replace_pattern_done(void *self) {
+    struct replace *replace = self;
+    pattern_free(replace->pattern);
 }
 
 bool prepend_run(const void *self, const struct span_text *in, struct span_text *out) {

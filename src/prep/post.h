@@ -24,6 +24,7 @@ struct post_trim {
 struct post_item {
     bool is_text;
     bool is_second;       /* of a pair */
+    bool is_special;      /* in the mask: BERT's and RoBERTa's forget what was put around before */
     uint32_t type_id;
     const uint32_t *ids;  /* of special tokens */
     size_t count;

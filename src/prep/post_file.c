@@ -279,13 +279,16 @@ static bool put_around(const struct step *step, struct segment *segments, size_t
         ids[0] = s == 0 ? step->cls : step->sep;
         ids[1] = step->sep;
         if (s == 0 || is_roberta) {
-            items[at++] = (struct post_item){.type_id = type_id, .ids = &ids[0], .count = 1};
+            items[at++] = (struct post_item){
+                .is_special = true, .type_id = type_id, .ids = &ids[0], .count = 1};
         }
         if (segment->count > 0) {
             memcpy(&items[at], segment->items, segment->count * sizeof *items);
         }
+        for (size_t i = 0; i < segment->count; i++) items[at + i].is_special = false;
         at += segment->count;
-        items[at++] = (struct post_item){.type_id = type_id, .ids = &ids[1], .count = 1};
+        items[at++] = (struct post_item){
+            .is_special = true, .type_id = type_id, .ids = &ids[1], .count = 1};
         *segment = (struct segment){items, at};
     }
     return true;
@@ -314,7 +317,8 @@ static const char *apply_template(const struct step *step, bool adds_special,
             return "no memory";
         }
         if (!piece->is_text) {
-            items[0] = (struct post_item){.ids = piece->ids, .count = piece->count};
+            items[0] = (struct post_item){
+                .is_special = true, .ids = piece->ids, .count = piece->count};
         } else if (from->count > 0) {
             memcpy(items, from->items, from->count * sizeof *items);
         }

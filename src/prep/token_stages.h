@@ -36,6 +36,8 @@ struct span_text {
 /* After it data[size, size + extra) (and sources, where there are any) may be written. False: no
  * memory. */
 bool span_text_reserve(struct span_text *buf, size_t extra);
+/* Appends bytes [start, end) of in with their sources. False: no memory. */
+bool span_text_copy(struct span_text *out, const struct span_text *in, size_t start, size_t end);
 
 /* Bytes [start, end) of a text. */
 struct piece {

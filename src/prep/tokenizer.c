@@ -23,6 +23,13 @@ struct encoder {
     const struct source *sources; /* of its bytes; NULL unless a stage needs them */
     bool wants_offsets, wants_spaces;
     size_t enough; /* once there are more tokens than this the rest does not matter */
+    /* Hugging Face's library gives up behind the piece that brings a text to so many tokens; of a
+     * pair, which is the longer hangs on that. */
+    size_t most;
+    size_t counted;         /* tokens when it would have given up; SIZE_MAX: it would not have */
+    bool waits_for_counted; /* there is not enough before */
+    bool wants_splits;      /* giving up from the end is worked out afterwards */
+    struct piece_list splits; /* tokens before a piece or an added token; 1: a piece, 0: added */
 
     struct token_list tokens;
     struct added_spaces *spaces; /* of the added ones among them */
@@ -33,7 +40,8 @@ struct encoder {
 };
 
 static bool has_enough(const struct encoder *encoder) {
-    return encoder->tokens.count > encoder->enough;
+    return encoder->tokens.count > encoder->enough
+           && (!encoder->waits_for_counted || encoder->counted != SIZE_MAX);
 }
 
 static bool is_inside_code(const struct view text, size_t at) {
@@ -66,6 +74,11 @@ static void locate(struct encoder *encoder, const struct span_text *text, size_t
     }
 }
 
+static bool note_split(struct encoder *encoder, bool is_piece) {
+    return !encoder->wants_splits
+           || piece_list_push(&encoder->splits, (uint32_t)encoder->tokens.count, is_piece);
+}
+
 /* Splitter and model over bytes [start, end) of normalized text. */
 static bool encode_normal(struct encoder *encoder, const struct span_text *text, size_t start,
                           size_t end) {
@@ -89,9 +102,13 @@ static bool encode_normal(struct encoder *encoder, const struct span_text *text,
     const size_t first = encoder->tokens.count;
     for (size_t i = 0; i < pieces->count && !has_enough(encoder); i++) {
         const struct piece piece = pieces->items[i];
-        if (piece.start < piece.end
-            && !t->model.encode(t->model.self, view, piece, &encoder->tokens)) {
+        if (piece.start == piece.end) continue;
+        if (!note_split(encoder, true)
+            || !t->model.encode(t->model.self, view, piece, &encoder->tokens)) {
             return false;
+        }
+        if (encoder->counted == SIZE_MAX && encoder->tokens.count >= encoder->most) {
+            encoder->counted = encoder->tokens.count;
         }
     }
     if (encoder->wants_offsets) locate(encoder, split, first);
@@ -124,7 +141,8 @@ static bool push_added(struct encoder *encoder, const struct span_text *text,
         return false;
     }
     const size_t first = encoder->tokens.count;
-    if (!token_list_push(&encoder->tokens, match->id, (uint32_t)match->start,
+    if (!note_split(encoder, false)
+        || !token_list_push(&encoder->tokens, match->id, (uint32_t)match->start,
                          (uint32_t)match->stop)) {
         return false;
     }
@@ -260,9 +278,24 @@ static bool encode_one(struct encoder *encoder, struct view text) {
         if (encoder->sources == NULL) return false;
     }
     encoder->tokens.arena = encoder->whole.arena = encoder->pieces.arena = arena;
+    encoder->splits.arena = arena;
     encoder->normal = (struct span_text){.arena = arena, .has_sources = needs_sources};
     encoder->split = encoder->normal;
     return encode_valid(encoder);
+}
+
+/* How many tokens of a text Hugging Face's library would have found before it gave up. */
+static size_t count_found(const struct encoder *encoder, bool is_second) {
+    const struct tokenizer *t = encoder->tokenizer;
+    const size_t all = encoder->tokens.count;
+    if (t->strategy == TRUNCATE_ONLY_SECOND && !is_second) return all;
+    if (!t->keeps_end) return encoder->counted < all ? encoder->counted : all;
+    for (size_t i = encoder->splits.count; i > 0; i--) {
+        const struct piece split = encoder->splits.items[i - 1];
+        const size_t behind = all - split.start;
+        if (split.end == 1 && behind >= encoder->most) return behind;
+    }
+    return all;
 }
 
 /* How many tokens of each text stay, as Hugging Face's three strategies have it; count[1] is 0
@@ -395,7 +428,7 @@ static void put_special(const struct post_item *item, size_t at, size_t count,
         out->type_ids[at + i] = item->type_id;
         if (out->offsets != NULL) {
             out->offsets[at + i] = (struct token_offset){0, 0};
-            out->special[at + i] = 1;
+            out->special[at + i] = item->is_special;
         }
     }
 }
@@ -463,6 +496,7 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, struct view text
     struct encoder encoders[2];
     struct kept kept[2] = {{.count = 0}, {.count = 0}};
     size_t counts[2] = {0, 0};
+    size_t total = 0;
     for (int i = 0; i <= is_pair; i++) {
         const struct view one = i == 0 ? text : *options->pair;
         encoders[i] = (struct encoder){
@@ -470,16 +504,19 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, struct view text
             .arena = arena,
             .wants_offsets = options->wants_offsets,
             .wants_spaces = options->wants_offsets && plan->trims,
-            /* of a pair more may count: how much of one is cut hangs on the other's length */
+            .most = most,
+            .counted = SIZE_MAX,
+            .waits_for_counted = is_pair && !tokenizer->keeps_end,
+            .wants_splits = tokenizer->keeps_end && is_pair && most < SIZE_MAX,
             .enough = tokenizer->keeps_end ? SIZE_MAX : is_pair ? most : room,
         };
         if (one.size > UINT32_MAX) {
             return err_set(err, ST_INVALID, "a text of %zu bytes: at most 4 GiB", one.size);
         }
         if (!encode_one(&encoders[i], one)) return no_memory(err);
-        counts[i] = encoders[i].tokens.count;
+        counts[i] = count_found(&encoders[i], i == 1);
+        total += encoders[i].tokens.count;
     }
-    const size_t total = counts[0] + counts[1];
     const enum status status = keep_counts(tokenizer, room, is_pair, counts, err);
     if (status != ST_OK) return status;
     for (int i = 0; i <= is_pair; i++) {

@@ -37,6 +37,17 @@ bool span_text_reserve(struct span_text *buf, size_t extra) {
     return true;
 }
 
+bool span_text_copy(struct span_text *out, const struct span_text *in, size_t start, size_t end) {
+    if (start >= end) return true;
+    if (!span_text_reserve(out, end - start)) return false;
+    memcpy(out->data + out->size, in->data + start, end - start);
+    if (out->has_sources) {
+        memcpy(out->sources + out->size, in->sources + start, (end - start) * sizeof *in->sources);
+    }
+    out->size += end - start;
+    return true;
+}
+
 bool piece_list_push(struct piece_list *list, uint32_t start, uint32_t end) {
     if (list->count == list->capacity) {
         struct piece *items = grow(list->arena, list->items, list->count, sizeof *items,

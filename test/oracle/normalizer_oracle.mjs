@@ -66,7 +66,7 @@ const charsmap = () => {
 const bert = (clean_text, handle_chinese_chars, strip_accents, lowercase) =>
   ({ type: 'BertNormalizer', clean_text, handle_chinese_chars, strip_accents, lowercase });
 const replace = (String, content) => ({ type: 'Replace', pattern: { String }, content });
-
+const regex = (Regex, content) => ({ type: 'Replace', pattern: { Regex }, content });
 const sequence = (...normalizers) => ({ type: 'Sequence', normalizers });
 const plain = (type) => ({ type });
 const KINDS = {
@@ -82,9 +82,11 @@ const KINDS = {
   'Strip left': { type: 'Strip', strip_left: true, strip_right: false },
   'Strip right': { type: 'Strip', strip_left: false, strip_right: true },
   Replace: replace(' ', '\u2581'), 'Replace two': replace('aa', 'b'), 'Replace away': replace('a', ''),
+  'Replace Regex': regex(' {2,}', ' '), 'Replace Regex marks': regex('\\p{M}+', '*'),
   'NFD, StripAccents, Lowercase': sequence(plain('NFD'), plain('StripAccents'), plain('Lowercase')),
   'NFKC, Prepend, Replace': sequence(plain('NFKC'), { type: 'Prepend', prepend: '\u2581' }, replace(' ', '\u2581')),
   'Nmt, NFKC, Strip, Replace': sequence(plain('Nmt'), plain('NFKC'), { type: 'Strip', strip_left: true, strip_right: true }, replace('a', 'xyz')),
+  'Precompiled, Replace': charsmap() && sequence(charsmap(), regex(' {2,}', ' ')),
   'Lowercase, NFD, NFC': sequence(plain('Lowercase'), plain('NFD'), plain('NFC')),
 };
 
