@@ -23,6 +23,27 @@ static const char FILE_TEXT[] =
     "\"?\":0,\"a\":1,\"##a\":6,\"aa\":7,\"##b\":8,\"b\":9,\"\xe4\xb8\xad\":10,\",\":11,"
     "\"##\xe3\x80\xae\":12,\"e\":13,\"z\":14,\"##z\":15}}}";
 
+/* With offsets the ids are the same, and a pair of the text with itself is both. */
+static void check_offsets(const struct tokenizer *tokenizer, struct view text,
+                          const struct encoding *whole, struct arena *arena) {
+    struct encoding with, pair;
+    struct view decoded;
+    const struct encode_options offsets = {.wants_offsets = true};
+    const struct encode_options both = {.pair = &text, .wants_offsets = true};
+    if (tokenizer_encode(tokenizer, text, &offsets, arena, &with, NULL) != ST_OK
+        || tokenizer_encode(tokenizer, text, &both, arena, &pair, NULL) != ST_OK
+        || tokenizer_decode(tokenizer, with.ids, with.count, true, arena, &decoded) != ST_OK
+        || with.count != whole->count || pair.count != 2 * whole->count) {
+        abort();
+    }
+    for (uint32_t i = 0; i < with.count; i++) {
+        if (with.ids[i] != whole->ids[i] || pair.ids[with.count + i] != whole->ids[i]
+            || with.offsets[i].start > with.offsets[i].end || with.offsets[i].end > text.size) {
+            abort();
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct tokenizer *tokenizer; /* loaded once: it is const afterwards */
     if (tokenizer == NULL
@@ -47,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             abort();
         }
     }
+    check_offsets(tokenizer, text, &whole, &arena);
     arena_done(&arena);
     return 0;
 }

@@ -14,7 +14,8 @@ import { fileURLToPath } from 'node:url';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const build = path.resolve(process.argv[2] ?? 'build');
-const count = process.argv.includes('--all') ? 1000 : 30;
+const all = process.argv.includes('--all'); // without it half of the truncations
+const count = all ? 1000 : 30;
 const program = path.join(build, 'oracle_prep_encode_texts');
 let hf;
 try {
@@ -91,7 +92,7 @@ async function theirs(tokenizer, input, bare) {
 let different = 0;
 for (const [baseName, base] of Object.entries(BASES)) for (const isPair of [false, true]) {
   let same = 0, bad = 0, skipped = 0;
-  for (const [postName, post_processor] of Object.entries(POSTS)) for (const [cutName, truncation] of Object.entries(CUTS)) {
+  for (const [postName, post_processor] of Object.entries(POSTS)) for (const [cutName, truncation] of Object.entries(CUTS).filter((_, i) => all || i % 2 === 0)) {
     // Less than the special tokens: the library's subtraction wraps around and nothing is cut.
     if (isPair && postName === 'Roberta, Template, Bert' && truncation?.max_length < 12) continue;
     const file = { version: '1.0', truncation, padding: null, added_tokens: added, ...base, post_processor, decoder: null };

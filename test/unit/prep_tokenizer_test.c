@@ -324,6 +324,92 @@ static void broken_or_missing_file_is_an_error(void **state) {
     tokenizer_free(NULL);
 }
 
+#define PAIR_TEMPLATE                                                                            \
+    "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"c\",\"type_id\":0}}," \
+    "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[{\"SpecialToken\":{\"id\":\"c\","       \
+    "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"Sequence\":{\"id\":\"B\","        \
+    "\"type_id\":1}}],\"special_tokens\":{\"c\":{\"id\":\"c\",\"ids\":[90],\"tokens\":[\"c\"]}}}"
+
+static void pair_stands_as_its_template_says_with_offsets_of_each_text(void **state) {
+    (void)state;
+    struct tokenizer *tokenizer = must_parse((struct parts){.post_processor = PAIR_TEMPLATE});
+    struct arena arena;
+    arena_init(&arena);
+    struct encoding encoding;
+    const struct view second = view_of("\xc3\xa9 a");
+    const struct encode_options options = {.pair = &second, .wants_offsets = true};
+    assert_int_equal(tokenizer_encode(tokenizer, view_of("a"), &options, &arena, &encoding, NULL),
+                     ST_OK);
+    assert_int_equal(encoding.count, 4);
+    static const struct {
+        uint32_t type_id, start, end, special;
+    } EXPECTED[] = {{0, 0, 0, 1}, {0, 0, 1, 0}, {1, 0, 1, 0}, {1, 2, 3, 0}};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(encoding.type_ids[i], EXPECTED[i].type_id);
+        assert_int_equal(encoding.offsets[i].start, EXPECTED[i].start);
+        assert_int_equal(encoding.offsets[i].end, EXPECTED[i].end);
+        assert_int_equal(encoding.special[i], EXPECTED[i].special);
+    }
+    const struct encode_options bare = {.pair = &second, .adds_no_special = true};
+    assert_int_equal(tokenizer_encode(tokenizer, view_of("a"), &bare, &arena, &encoding, NULL),
+                     ST_OK);
+    assert_int_equal(encoding.count, 3);
+    arena_done(&arena);
+    tokenizer_free(tokenizer);
+}
+
+static void pair_without_a_template_is_refused(void **state) {
+    (void)state;
+    struct tokenizer *tokenizer = must_parse(
+        (struct parts){.post_processor = "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":"
+                                         "{\"id\":\"A\",\"type_id\":0}}],\"special_tokens\":{}}"});
+    struct arena arena;
+    arena_init(&arena);
+    struct encoding encoding = {.count = 7};
+    struct err err;
+    const struct view second = view_of("a");
+    const struct encode_options options = {.pair = &second};
+    assert_int_equal(tokenizer_encode(tokenizer, second, &options, &arena, &encoding, &err),
+                     ST_INVALID);
+    assert_non_null(strstr(err.text, "pair"));
+    assert_int_equal(encoding.count, 7);
+    arena_done(&arena);
+    tokenizer_free(tokenizer);
+}
+
+static void only_second_refuses_a_long_single_text(void **state) {
+    (void)state;
+    struct tokenizer *tokenizer = must_parse(
+        (struct parts){.post_processor = "null",
+                       .truncation = "{\"direction\":\"Right\",\"max_length\":2,"
+                                     "\"strategy\":\"OnlySecond\",\"stride\":0}"});
+    struct arena arena;
+    arena_init(&arena);
+    struct encoding encoding;
+    struct err err;
+    assert_int_equal(
+        tokenizer_encode(tokenizer, view_of("a a"), NULL, &arena, &encoding, &err), ST_OK);
+    assert_int_equal(
+        tokenizer_encode(tokenizer, view_of("a a a"), NULL, &arena, &encoding, &err), ST_INVALID);
+    assert_non_null(strstr(err.text, "OnlySecond"));
+    arena_done(&arena);
+    tokenizer_free(tokenizer);
+}
+
+static void decoding_passes_over_ids_that_do_not_exist(void **state) {
+    (void)state;
+    struct tokenizer *tokenizer = must_parse(USUAL);
+    struct arena arena;
+    arena_init(&arena);
+    struct view text;
+    const int64_t a = tokenizer_find(tokenizer, view_of("a"));
+    const int64_t ids[] = {-1, a, (int64_t)1 << 40, 100000, a};
+    assert_int_equal(tokenizer_decode(tokenizer, ids, 5, true, &arena, &text), ST_OK);
+    assert_true(view_is(text, "a a"));
+    arena_done(&arena);
+    tokenizer_free(tokenizer);
+}
+
 static void *encode_many(void *context) {
     const struct tokenizer *tokenizer = context;
     struct arena arena;
@@ -381,6 +467,10 @@ int main(void) {
         cmocka_unit_test(padding_section_gives_the_pad_id),
         cmocka_unit_test(what_is_not_supported_is_named),
         cmocka_unit_test(broken_or_missing_file_is_an_error),
+        cmocka_unit_test(pair_stands_as_its_template_says_with_offsets_of_each_text),
+        cmocka_unit_test(pair_without_a_template_is_refused),
+        cmocka_unit_test(only_second_refuses_a_long_single_text),
+        cmocka_unit_test(decoding_passes_over_ids_that_do_not_exist),
         cmocka_unit_test(many_threads_share_one_tokenizer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
