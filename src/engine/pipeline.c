@@ -250,10 +250,11 @@ static void run_postprocess(struct pool_job *pool_job, unsigned worker) {
     scratch_trim(scratch, SCRATCH_KEPT_BYTES);
 }
 
-/* To a worker; where too many wait for one, here and now. */
+/* To a worker, before those requests that have only begun; where too many wait for one, here and
+ * now. */
 static void postprocess(struct engine *engine, struct request *chain) {
     chain->pool_job.run = run_postprocess;
-    if (pool_submit(engine->pool, &chain->pool_job)) return;
+    if (pool_submit_first(engine->pool, &chain->pool_job)) return;
     struct scratch scratch = {0};
     run_chain(chain, &scratch);
     scratch_done(&scratch);

@@ -5,5 +5,5 @@
 #include "engine/engine_private.h"
 
 bool engine_work(struct engine *engine, struct pool_job *job) {
-    return pool_submit(engine->pool, job);
+    return pool_submit_first(engine->pool, job);
 }

@@ -5,7 +5,7 @@
 #include "engine/engine.h"
 #include "sync/pool.h"
 
-/* Runs job->run on a worker, later. False: too much waits for one. A request's pool_job may be
+/* Runs job->run on a worker, before what waits for its first work. False: too much waits for one. A request's pool_job may be
  * used in and after on_done. Any thread, until engine_free. */
 MUST_CHECK bool engine_work(struct engine *engine, struct pool_job *job);
 

@@ -20,15 +20,21 @@ struct worker {
 struct pool {
     struct parker parker;
     _Atomic bool is_stopping; /* written by pool_free */
+    struct mpmc *first; /* looked into before queue */
     struct mpmc *queue;
     unsigned worker_count; /* threads that run */
     struct worker workers[];
 };
 
+static struct pool_job *pop(struct pool *pool) {
+    struct pool_job *job = mpmc_pop(pool->first);
+    return job != NULL ? job : mpmc_pop(pool->queue);
+}
+
 /* The next job, waited for; NULL when the pool stops and the queue is empty. */
 static struct pool_job *next_job(struct pool *pool) {
     for (;;) {
-        struct pool_job *job = mpmc_pop(pool->queue);
+        struct pool_job *job = pop(pool);
         if (job != NULL) {
             return job;
         }
@@ -36,7 +42,7 @@ static struct pool_job *next_job(struct pool *pool) {
         /* A1: before the last look, so that all that was submitted before the stop is seen;
          * pairs with R1 in pool_free. */
         const bool is_stopping = atomic_load_explicit(&pool->is_stopping, memory_order_acquire);
-        job = mpmc_pop(pool->queue);
+        job = pop(pool);
         if (job != NULL || is_stopping) {
             parker_cancel(&pool->parker);
             return job;
@@ -83,8 +89,10 @@ enum status pool_create(unsigned workers, size_t capacity, struct pool **out_poo
     }
     *pool = (struct pool){.worker_count = 0};
     parker_init(&pool->parker);
-    pool->queue = mpmc_create(capacity);
+    pool->first = mpmc_create(capacity);
+    pool->queue = pool->first != NULL ? mpmc_create(capacity) : NULL;
     if (pool->queue == NULL) {
+        mpmc_free(pool->first);
         free(pool);
         return err_set(err, ST_NO_MEMORY, "no memory for a queue of %zu jobs", capacity);
     }
@@ -107,17 +115,28 @@ void pool_free(struct pool *pool) {
     for (unsigned i = 0; i < pool->worker_count; i++) {
         pthread_join(pool->workers[i].thread, NULL);
     }
+    mpmc_free(pool->first);
     mpmc_free(pool->queue);
     free(pool);
 }
 
-bool pool_submit(struct pool *pool, struct pool_job *job) {
-    if (!mpmc_push(pool->queue, job)) {
+static bool submit(struct pool *pool, struct mpmc *queue, struct pool_job *job) {
+    if (!mpmc_push(queue, job)) {
         return false;
     }
     parker_wake(&pool->parker, 1);
     return true;
 }
 
-size_t pool_waiting(struct pool *pool) { return mpmc_size_hint(pool->queue); }
+bool pool_submit(struct pool *pool, struct pool_job *job) {
+    return submit(pool, pool->queue, job);
+}
+
+bool pool_submit_first(struct pool *pool, struct pool_job *job) {
+    return submit(pool, pool->first, job);
+}
+
+size_t pool_waiting(struct pool *pool) {
+    return mpmc_size_hint(pool->first) + mpmc_size_hint(pool->queue);
+}
 unsigned pool_workers(const struct pool *pool) { return pool->worker_count; }

@@ -234,6 +234,42 @@ static void pool_refuses_jobs_when_its_queue_is_full(void **state) {
     assert_int_equal(atomic_load(&jobs[2].runs), 0);
 }
 
+struct order_job {
+    struct pool_job job;
+    unsigned *next, place;
+};
+
+static void order_run(struct pool_job *job, unsigned worker) {
+    struct order_job *self = (struct order_job *)job;
+    (void)worker;
+    self->place = ++*self->next;
+}
+
+static void pool_runs_jobs_that_come_first_before_those_that_waited_longer(void **state) {
+    (void)state;
+    enum { JOBS = 6 };
+    static const unsigned PLACES[JOBS] = {3, 4, 1, 5, 2, 6};
+    struct pool *pool = NULL;
+    struct gate_job blocker = {.job = {.run = gate_run}, .gate = PTHREAD_MUTEX_INITIALIZER};
+    struct order_job jobs[JOBS];
+    unsigned next = 0;
+    assert_int_equal(pool_create(1, JOBS, &pool, NULL), ST_OK);
+    pthread_mutex_lock(&blocker.gate);
+    assert_true(pool_submit(pool, &blocker.job));
+    while (!atomic_load(&blocker.has_begun)) {
+    }
+    for (int i = 0; i < JOBS; i++) {
+        jobs[i] = (struct order_job){.job = {.run = order_run}, .next = &next};
+        const bool comes_first = i == 2 || i == 4;
+        assert_true(comes_first ? pool_submit_first(pool, &jobs[i].job)
+                                : pool_submit(pool, &jobs[i].job));
+    }
+    assert_int_equal(pool_waiting(pool), JOBS);
+    pthread_mutex_unlock(&blocker.gate);
+    pool_free(pool);
+    for (int i = 0; i < JOBS; i++) assert_int_equal(jobs[i].place, PLACES[i]);
+}
+
 static void pool_says_why_it_cannot_be_made(void **state) {
     (void)state;
     struct pool *pool = (struct pool *)state; /* stays as it was */
@@ -257,6 +293,7 @@ int main(void) {
         cmocka_unit_test(timed_mutex_wait_ends_at_the_deadline_and_is_no_hold),
         cmocka_unit_test(pool_runs_what_was_submitted_before_it_is_freed),
         cmocka_unit_test(pool_refuses_jobs_when_its_queue_is_full),
+        cmocka_unit_test(pool_runs_jobs_that_come_first_before_those_that_waited_longer),
         cmocka_unit_test(pool_says_why_it_cannot_be_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
