@@ -134,10 +134,11 @@ void trace_batch(struct trace_ring *ring, const struct batch_record *record);
 /* Writes DIR/<file> once, e.g. "config.json", with text. No directory: does nothing, ST_OK. */
 MUST_CHECK enum status tracer_attach(struct tracer *tracer, const char *file, struct view text,
                                      struct err *err);
-/* A histogram of the I/O loop's turns in ns, for summary.json: read by tracer_free, when whoever
- * records into it must have stopped. NULL: none. */
+/* Histograms of the I/O loop's turns and of its processor time in them, in ns, for summary.json:
+ * read by tracer_free, when whoever records into them must have stopped. */
 struct histogram;
-void tracer_set_loop_turns(struct tracer *tracer, const struct histogram *turn_ns);
+void tracer_set_loop_turns(struct tracer *tracer, const struct histogram *turn_ns,
+                           const struct histogram *cpu_ns);
 /* Returns when all that the calling thread (and whoever it has heard from) recorded before is
  * in the statistics. Not for the request path: it waits for the writer thread. */
 void tracer_sync(struct tracer *tracer);

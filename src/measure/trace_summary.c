@@ -165,7 +165,10 @@ void trace_summary_write(struct buf *out, const struct trace_summary *summary) {
     member_u64(out, "dropped_unknown_model", summary->dropped_unknown_model);
     sampling(out, summary->config);
     written(out, summary->dir);
-    if (summary->loop_turn_ns != NULL) distribution(out, "loop_turn_ns", summary->loop_turn_ns);
+    if (summary->loop_turn_ns != NULL) {
+        distribution(out, "loop_turn_ns", summary->loop_turn_ns);
+        distribution(out, "loop_turn_cpu_ns", summary->loop_turn_cpu_ns);
+    }
     key(out, "models");
     buf_char(out, '[');
     for (unsigned i = 0; i < summary->model_count; i++) {

@@ -13,7 +13,7 @@ struct trace_summary {
     const struct trace_dir *dir;
     uint64_t start_ns, end_ns, start_unix_ns;
     uint64_t dropped, dropped_unknown_model;
-    const struct histogram *loop_turn_ns; /* NULL: there is no loop */
+    const struct histogram *loop_turn_ns, *loop_turn_cpu_ns; /* NULL: there is no loop */
     struct trace_stats *const *models; /* settled */
     unsigned model_count;
 };

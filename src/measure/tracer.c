@@ -123,6 +123,7 @@ static void write_summary(struct tracer *tracer) {
         .dropped = tracer_dropped(tracer),
         .dropped_unknown_model = tracer->unknown_model,
         .loop_turn_ns = tracer->loop_turn_ns,
+        .loop_turn_cpu_ns = tracer->loop_turn_cpu_ns,
         .models = tracer->models,
         .model_count = tracer->model_count,
     };
@@ -145,8 +146,10 @@ static void stop_writer(struct tracer *tracer) {
     pthread_join(tracer->thread, NULL);
 }
 
-void tracer_set_loop_turns(struct tracer *tracer, const struct histogram *turn_ns) {
+void tracer_set_loop_turns(struct tracer *tracer, const struct histogram *turn_ns,
+                           const struct histogram *cpu_ns) {
     tracer->loop_turn_ns = turn_ns;
+    tracer->loop_turn_cpu_ns = cpu_ns;
 }
 
 void tracer_free(struct tracer *tracer) {

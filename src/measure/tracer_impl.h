@@ -22,7 +22,7 @@ struct trace_ring {
 struct tracer {
     struct tracer_config config; /* defaults filled in; constant */
     uint64_t start_ns, start_unix_ns;
-    const struct histogram *loop_turn_ns; /* the loop's owner's; NULL: none */
+    const struct histogram *loop_turn_ns, *loop_turn_cpu_ns; /* the loop's owner's; NULL: none */
     pthread_t thread;
     bool has_thread;
     struct parker parker;       /* the writer thread sleeps here */

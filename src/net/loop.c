@@ -62,8 +62,11 @@ static void on_prepare(uv_prepare_t *prepare) {
         end_turn(loop);
     timers_arm(loop);
     loop->turn_number++;
-    if (loop->turn_is_stamped && loop->turn_over)
-        loop->turn_over(loop->turn_over_ctx, mono_ns() - loop->turn_ns);
+    if (loop->turn_is_stamped && loop->turn_over) {
+        const uint64_t cpu_ns = thread_cpu_ns();
+        loop->turn_over(loop->turn_over_ctx, mono_ns() - loop->turn_ns, cpu_ns - loop->cpu_ns);
+        loop->cpu_ns = cpu_ns;
+    }
     loop->turn_is_stamped = false;
 }
 
@@ -89,6 +92,7 @@ enum status loop_create(struct loop **out, struct err *err) {
     loop->turn_number = 0;
     loop->turn_end = NULL;
     loop->turn_end_ctx = NULL;
+    loop->cpu_ns = 0;
     loop->turn_over = NULL;
     loop->turn_over_ctx = NULL;
     loop->round = 1;
@@ -137,6 +141,7 @@ void loop_free(struct loop *loop) {
 void loop_run(struct loop *loop) {
     /* Waits with a timeout may end 50 us late by default; this thread's end on time. */
     (void)prctl(PR_SET_TIMERSLACK, 1UL);
+    loop->cpu_ns = thread_cpu_ns(); /* of this thread */
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 
@@ -149,7 +154,8 @@ void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx) {
     loop->turn_end_ctx = ctx;
 }
 
-void loop_on_turn_over(struct loop *loop, void (*fn)(void *ctx, uint64_t busy_ns), void *ctx) {
+void loop_on_turn_over(struct loop *loop,
+                       void (*fn)(void *ctx, uint64_t busy_ns, uint64_t cpu_ns), void *ctx) {
     loop->turn_over = fn;
     loop->turn_over_ctx = ctx;
 }

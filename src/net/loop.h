@@ -36,9 +36,11 @@ uint64_t loop_turn_ns(const struct loop *loop);
  * followed by a call. */
 void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx);
 
-/* Called before the loop waits, with the time since the turn's first callback: how long something
- * that became ready meanwhile may have waited. For counting. */
-void loop_on_turn_over(struct loop *loop, void (*fn)(void *ctx, uint64_t busy_ns), void *ctx);
+/* Called before the loop waits, with the time since the turn's first callback (how long something
+ * that became ready meanwhile may have waited) and the thread's processor time in it, waiting's
+ * system call included: where that is much less, others had the processor. For counting. */
+void loop_on_turn_over(struct loop *loop,
+                       void (*fn)(void *ctx, uint64_t busy_ns, uint64_t cpu_ns), void *ctx);
 
 /* Wakes the loop from any thread and runs fn on it; several wakes may become one call. The write
  * to the eventfd is skipped while a wake is pending. */

@@ -21,7 +21,8 @@ struct loop {
     uint64_t turn_ns, turn_number;
     void (*turn_end)(void *ctx);
     void *turn_end_ctx;
-    void (*turn_over)(void *ctx, uint64_t busy_ns);
+    uint64_t cpu_ns; /* of the thread, when the turn before was over */
+    void (*turn_over)(void *ctx, uint64_t busy_ns, uint64_t cpu_ns);
     void *turn_over_ctx;
     /* Every readable connection is read once a round; a round is a turn, or as many as it takes. */
     uint64_t round;

@@ -55,11 +55,20 @@ static void write_loop(struct server *server) {
     static const uint64_t BOUNDS[] = {/* ns */
         25000, 50000, 100000, 250000, 500000, 750000, 1000000, 1500000, 2000000, 3000000, 5000000,
         10000000, 25000000, 100000000, 1000000000};
-    static const char NAME[] = "telltale_loop_turn_seconds";
-    prom_family(&server->body, NAME, "histogram",
-                "Turns of the I/O loop, from its first event until it waits again.");
-    prom_histogram(&server->body, NAME, NULL, 0, &server->turn_ns, BOUNDS,
-                   sizeof BOUNDS / sizeof BOUNDS[0], 1e9);
+    static const struct { const char *name, *help; size_t histogram;
+    } FAMILIES[] = {
+        {"telltale_loop_turn_seconds",
+         "Turns of the I/O loop, from its first event until it waits again.",
+         offsetof(struct server, turn_ns)},
+        {"telltale_loop_turn_cpu_seconds",
+         "Processor time of the I/O loop's turns, its system call to wait included.",
+         offsetof(struct server, turn_cpu_ns)}};
+    for (size_t i = 0; i < sizeof FAMILIES / sizeof FAMILIES[0]; i++) {
+        prom_family(&server->body, FAMILIES[i].name, "histogram", FAMILIES[i].help);
+        prom_histogram(&server->body, FAMILIES[i].name, NULL, 0,
+                       (const void *)((const char *)server + FAMILIES[i].histogram), BOUNDS,
+                       sizeof BOUNDS / sizeof BOUNDS[0], 1e9);
+    }
 }
 
 static void write_connections(struct server *server) {

@@ -54,9 +54,10 @@ static void on_wake(void *ctx) {
     drain_check(server);
 }
 
-static void on_turn_over(void *ctx, uint64_t busy_ns) {
+static void on_turn_over(void *ctx, uint64_t busy_ns, uint64_t cpu_ns) {
     struct server *server = ctx;
     histogram_record(&server->turn_ns, busy_ns);
+    histogram_record(&server->turn_cpu_ns, cpu_ns);
 }
 
 static void shrink(struct buf *buf) {
@@ -134,9 +135,10 @@ enum status server_init(struct server *server, const struct serve_config *config
     server->ring = tracer_ring(engine_tracer(engine));
     if (!server->ring)
         return err_set(err, ST_NO_MEMORY, "no memory for the loop's trace ring");
-    if (!histogram_init(&server->turn_ns, 3, LONGEST_TURN_NS))
+    if (!histogram_init(&server->turn_ns, 3, LONGEST_TURN_NS) ||
+        !histogram_init(&server->turn_cpu_ns, 3, LONGEST_TURN_NS))
         return err_set(err, ST_NO_MEMORY, "no memory for the loop's histogram");
-    tracer_set_loop_turns(engine_tracer(engine), &server->turn_ns);
+    tracer_set_loop_turns(engine_tracer(engine), &server->turn_ns, &server->turn_cpu_ns);
     enum status status = loop_create(&server->loop, err);
     if (status == ST_OK)
         status = create_handles(server, err);
@@ -175,4 +177,5 @@ void server_done(struct server *server) {
     buf_done(&server->extra);
     buf_done(&server->body);
     histogram_done(&server->turn_ns);
+    histogram_done(&server->turn_cpu_ns);
 }

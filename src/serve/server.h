@@ -71,7 +71,7 @@ struct server {
 
     struct log_limit slow_limit, failure_limit;
     struct server_counts counts;
-    struct histogram turn_ns; /* of the loop, without its waiting */
+    struct histogram turn_ns, turn_cpu_ns; /* of the loop, without its waiting */
     uint64_t start_wall_ns;
 
     bool is_draining;        /* a signal came: ready is false, answers say Connection: close */

@@ -36,7 +36,7 @@ struct world {
     uint64_t read_turn_ns, first_read_turn_ns;
     unsigned reads, rounds_broken, readable_later;
     unsigned turns;
-    uint64_t longest_ns, summed_ns;
+    uint64_t longest_ns, summed_ns, cpu_ns;
     bool is_reading; /* else they are closed as they come */
     bool stops;      /* the loop, when one was accepted */
 };
@@ -98,8 +98,9 @@ static void on_accept(void *ctx, struct conn *conn) {
         for (unsigned i = 0; i < CLIENTS; i++) conn_resume_reading(world->served[i].conn);
 }
 
-static void on_turn_over(void *ctx, uint64_t busy_ns) {
+static void on_turn_over(void *ctx, uint64_t busy_ns, uint64_t cpu_ns) {
     struct world *world = ctx;
+    world->cpu_ns += cpu_ns;
     world->turns++;
     world->summed_ns += busy_ns;
     if (busy_ns > world->longest_ns) world->longest_ns = busy_ns;
@@ -204,6 +205,7 @@ static void a_turn_s_time_is_told_without_the_waiting(void **state) {
     assert_true(world->longest_ns >= READ_NS);
     assert_true(world->summed_ns >= (uint64_t)CLIENTS * ROUNDS * READ_NS);
     assert_true(world->summed_ns <= took_ns);
+    assert_true(world->cpu_ns > 0 && world->cpu_ns <= took_ns);
     world_close(world);
 }
 
