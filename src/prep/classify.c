@@ -1,6 +1,7 @@
 /* Logits to probabilities, and the names of the labels. Any thread; no state. Invariant: the
  * largest exponent is exp(0), so that no logit overflows. */
 #include "prep/classify.h"
+#include "prep/unicode_table.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,6 +32,9 @@ size_t classify_softmax(const float *logits, size_t count, float *out) {
 
 static enum status read_labels(FILE *file, const char *path, struct arena *arena,
                                struct view *out_text, struct err *err) {
+    if (fgetc(file) == EOF && ferror(file)) { /* a directory, whose size would be absurd */
+        return err_set(err, ST_IO, "%s: %s", path, strerror(errno));
+    }
     long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
     if (size < 0 || fseek(file, 0, SEEK_SET) != 0) {
         return err_set(err, ST_IO, "%s: %s", path, strerror(errno));
@@ -86,6 +90,9 @@ enum status labels_load(const char *path, struct arena *arena, struct labels *ou
     }
     for (size_t i = 0; i < count; i++) {
         names[i] = next_line(&text);
+        if (utf8_valid_prefix(names[i]) != names[i].size) { /* no JSON could carry it */
+            return err_set(err, ST_INVALID, "%s:%zu: is not UTF-8", path, i + 1);
+        }
     }
     *out = (struct labels){.names = names, .count = count};
     return ST_OK;

@@ -183,7 +183,8 @@ static enum status read_file(const char *path, struct view *out_text, struct err
     }
     enum status status = ST_OK;
     char *data = NULL;
-    long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
+    const bool is_readable = fgetc(file) != EOF || !ferror(file); /* a directory is not */
+    long size = is_readable && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
     if (size < 0 || fseek(file, 0, SEEK_SET) != 0) {
         status = err_set(err, ST_IO, "%s: %s", path, strerror(errno));
         goto out;

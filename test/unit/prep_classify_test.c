@@ -76,6 +76,21 @@ static void missing_label_file_is_named(void **state) {
     arena_done(&arena);
 }
 
+static void label_file_that_is_none_is_refused(void **state) {
+    (void)state;
+    char *path = write_file("ham\n\xff\xfe\n");
+    struct arena arena;
+    arena_init(&arena);
+    struct labels labels;
+    struct err err;
+    assert_int_equal(labels_load(path, &arena, &labels, &err), ST_INVALID);
+    assert_non_null(strstr(err.text, ":2: is not UTF-8"));
+    assert_int_equal(labels_load("/tmp", &arena, &labels, &err), ST_IO);
+    assert_string_equal(err.text, "/tmp: Is a directory");
+    arena_done(&arena);
+    (void)unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probabilities_sum_to_one_and_the_largest_logit_wins),
@@ -83,6 +98,7 @@ int main(void) {
         cmocka_unit_test(not_a_number_does_not_win),
         cmocka_unit_test(labels_are_lines_with_or_without_the_last_end),
         cmocka_unit_test(missing_label_file_is_named),
+        cmocka_unit_test(label_file_that_is_none_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
