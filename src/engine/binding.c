@@ -170,6 +170,9 @@ static enum status bind_image(const struct binder *binder, struct bound_input *o
     const struct fit *fit = &image->fit;
     const bool is_fixed = fit->kind < FIT_HEIGHT ||
                           (fit->kind == FIT_HEIGHT && fit->width != 0 && fit->width == fit->max_width);
+    if (is_fixed && (uint64_t)fit->width * fit->height > IMAGE_MAX_PIXELS)
+        return binding_refuse(binder, spec->line, "image: a canvas of %ux%u; it may have %d pixels", fit->width,
+                              fit->height, IMAGE_MAX_PIXELS);
     if (is_fixed) image->fixed_row_bytes = pixels_size(&image->table, fit->width, fit->height);
     image->decode = (struct image_options){
         .is_grey = format.color == COLOR_GREY,

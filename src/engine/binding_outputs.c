@@ -132,8 +132,9 @@ static enum status find_input(const struct binder *binder, const struct bound_ou
                               KIND_NAMES[spec->kind], what, what);
     return named != NULL ? binding_refuse(binder, spec->line, "%s.%s: there is no %s input \"%s\"",
                                           KIND_NAMES[spec->kind], what, what, named)
-                         : binding_refuse(binder, spec->line, "%s needs an %s input in this file",
-                                          KIND_NAMES[spec->kind], what);
+                         : binding_refuse(binder, spec->line, "%s needs %s %s input in this file",
+                                          KIND_NAMES[spec->kind],
+                                          kind == PIPELINE_IMAGE ? "an" : "a", what);
 }
 
 /* ---- each kind ---- */
