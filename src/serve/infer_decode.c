@@ -182,6 +182,10 @@ static enum status take_element(struct view type, const struct served_model *ser
                        "application/json, or give it a pipeline.yaml that takes pictures or texts",
                        type_size, type.data, name);
     case 1:
+        if (served->is_text && is_type(type, "image/"))
+            return err_set(err, ST_UNSUPPORTED_TYPE,
+                           "Content-Type %.*s: model %s takes texts, not pictures: send text/plain",
+                           type_size, type.data, name);
         out->kind = INFER_BODY_ELEMENT;
         out->json_size = 0;
         return ST_OK;

@@ -101,6 +101,10 @@ static void models_without_one_bytes_input_refuse_and_name_the_remedy(void **sta
     (void)state;
     const struct served_model none = model_with(0, 1), two = model_with(2, 0);
     expect_fault(&none, "Content-Type: image/jpeg\r\n", ST_UNSUPPORTED_TYPE, "pipeline.yaml");
+    struct served_model texts = model_with(1, 0);
+    texts.is_text = true;
+    expect(&texts, "Content-Type: text/plain\r\n", INFER_BODY_ELEMENT);
+    expect_fault(&texts, "Content-Type: image/jpeg\r\n", ST_UNSUPPORTED_TYPE, "takes texts, not pictures");
     expect_fault(&two, "Content-Type: text/plain\r\n", ST_UNSUPPORTED_TYPE, "IMAGE first");
     expect_fault(&two, "Inference-Header-Content-Length: 0\r\n", ST_INVALID, "one input");
     expect_fault(&two, "Content-Encoding: gzip\r\n", ST_UNSUPPORTED_TYPE, "gzip");
