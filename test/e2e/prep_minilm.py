@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 
+import _harness
 from _harness import case, check, equal, main, Skip
 from _prep import DEPS, ask, closest, json_body, need, np, path_of, serve, tally
 
@@ -22,6 +23,12 @@ const texts = JSON.parse(require('fs').readFileSync(0, 'utf8'));
 Promise.all(texts.map((text) => tokenizer.encode(text))).then((all) =>
   console.log(JSON.stringify(all.map((one) => one.getIds()))));
 """
+
+
+def not_sanitized():
+    """Each start reads 90 MB of weights, which takes sanitizers long: once is enough there."""
+    if _harness.IS_SANITIZED:
+        raise Skip("under sanitizers one case is enough")
 
 
 def sentences(of_each=4):
@@ -73,6 +80,7 @@ def embedding(server, text):
 
 @case
 def embeddings_are_the_mean_of_the_last_hidden_state():
+    not_sanitized()
     texts, worst = sentences(), 0.0
     with serve(MODEL) as server, serve(MODEL, raw=True) as raw:
         for text, ids in zip(texts, ids_of(texts)):
@@ -101,6 +109,7 @@ def a_request_of_many_rows_gives_the_rows_of_single_requests():
 
 @case
 def requests_that_share_a_batch_give_what_they_give_alone():
+    not_sanitized()
     texts = sentences(2)
     with serve(MODEL, "--policy", "timer", "--max-delay-us", "20000") as server:
         alone = [embedding(server, text) for text in texts]
@@ -112,6 +121,7 @@ def requests_that_share_a_batch_give_what_they_give_alone():
 
 @case
 def json_and_binary_give_the_same_embedding():
+    not_sanitized()
     with serve(MODEL) as server:
         text = sentences(2)[0]
         answer = ask(server, MODEL, {"TEXT": [text]}, form=json_body)["embedding"][0]
@@ -120,6 +130,7 @@ def json_and_binary_give_the_same_embedding():
 
 @case
 def metadata_shows_text_in_and_an_embedding_out():
+    not_sanitized()
     with serve(MODEL) as server:
         shown = server.get(path_of(MODEL).removesuffix("/infer")).json()
         equal([(tensor["name"], tensor["datatype"], tensor["shape"]) for tensor in shown["inputs"]],
