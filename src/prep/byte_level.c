@@ -19,7 +19,7 @@ static bool run(const void *self, const struct span_text *text, const struct pie
         if (piece.start == piece.end) continue;
         if ((text->data[piece.start] != ' '
              && !splitter_insert_text(out_text, (struct view){" ", 1}, text, piece.start))
-            || !splitter_copy_text(out_text, text, piece.start, piece.end)
+            || !span_text_copy(out_text, text, piece.start, piece.end)
             || !piece_list_push(whole, (uint32_t)start, (uint32_t)out_text->size)) {
             return false;
         }

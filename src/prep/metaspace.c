@@ -3,18 +3,6 @@
  * a replacement that of the space. Read splitter.h for the settings. */
 #include "prep/splitter.h"
 
-bool splitter_copy_text(struct span_text *out, const struct span_text *text, size_t start,
-                        size_t end) {
-    const size_t size = end - start;
-    if (!span_text_reserve(out, size)) return false;
-    if (size > 0) memcpy(out->data + out->size, text->data + start, size);
-    if (out->has_sources && size > 0) {
-        memcpy(out->sources + out->size, text->sources + start, size * sizeof *out->sources);
-    }
-    out->size += size;
-    return true;
-}
-
 bool splitter_insert_text(struct span_text *out, struct view bytes, const struct span_text *text,
                           size_t like) {
     if (!span_text_reserve(out, bytes.size)) return false;
@@ -47,7 +35,7 @@ static bool replace_spaces(const struct metaspace *self, const struct span_text 
     while (at < piece.end) {
         const unsigned char *space = memchr(text->data + at, ' ', piece.end - at);
         const size_t stop = space == NULL ? piece.end : (size_t)(space - text->data);
-        if (!splitter_copy_text(out, text, at, stop)) return false;
+        if (!span_text_copy(out, text, at, stop)) return false;
         at = stop;
         if (space != NULL && !splitter_insert_text(out, self->replacement, text, at++)) return false;
     }

