@@ -104,6 +104,7 @@ int main(int argc, char **argv) {
         at += length;
     }
     const int failed = fclose(out);
+    if (normalizer.done != NULL) normalizer.done(normalizer.self);
     dom_close(document);
     unicode_table_free(unicode);
     arena_done(&memory);
