@@ -442,8 +442,8 @@ enum status pattern_translate(struct view regex, bool has_categories, struct pat
     }
     while (t.at < regex.size) {
         const enum status status = put_next(&t);
+        if (out->is_out_of_memory) return err_set(err, ST_NO_MEMORY, "no memory for a pattern");
         if (status != ST_OK) return status;
     }
-    if (t.depth > 0) return refuse(&t, "a group without an end");
-    return out->is_out_of_memory ? err_set(err, ST_NO_MEMORY, "no memory for a pattern") : ST_OK;
+    return t.depth > 0 ? refuse(&t, "a group without an end") : ST_OK;
 }
