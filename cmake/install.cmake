@@ -30,7 +30,7 @@ add_library(telltale_static STATIC ${objects})
 add_library(telltale_shared SHARED ${objects})
 set(exports ${CMAKE_SOURCE_DIR}/cmake/libtelltale.map)
 target_link_libraries(telltale_shared PRIVATE m Threads::Threads ${CMAKE_DL_LIBS}
-  PkgConfig::JANSSON PkgConfig::SIMDJSON)
+  PkgConfig::JANSSON PkgConfig::SIMDJSON PkgConfig::PREP)
 # Whatever is not in the public header stays inside.
 target_link_options(telltale_shared PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined)
 set_target_properties(telltale_shared PROPERTIES LINK_DEPENDS ${exports})

@@ -74,7 +74,7 @@ enum status labels_load(const char *path, struct arena *arena, struct labels *ou
         return err_set(err, errno == ENOENT ? ST_NOT_FOUND : ST_IO, "%s: %s", path,
                        strerror(errno));
     }
-    struct view text;
+    struct view text = {.data = NULL};
     enum status status = read_labels(file, path, arena, &text, err);
     (void)fclose(file);
     if (status != ST_OK) {
