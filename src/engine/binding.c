@@ -303,8 +303,10 @@ static enum status show_outputs(const struct binder *binder, struct signature *s
         for (uint32_t k = 0; k < output->made_count && status == ST_OK; k++) {
             if (binding_find(shown->outputs, binding->own_shown, made[k].name) != NOT_FED)
                 return binding_refuse(binder, output->spec->line,
-                                      "the model has an output \"%s\" of its own: name this one otherwise, "
-                                      "or hide the model's (model_outputs: hidden)", made[k].name);
+                                      "the model has an output \"%s\" of its own: hide the model's "
+                                      "(model_outputs: hidden)%s", made[k].name,
+                                      output->spec->kind == PIPELINE_DETECT || output->spec->kind == PIPELINE_TEXT_BOXES
+                                          ? "" : ", or name this one otherwise");
             status = show(binder, shown->outputs, &shown->output_count, made[k]);
         }
     }
@@ -331,6 +333,9 @@ enum status binding_make(struct binding *binding, const struct model *model,
     struct signature shown = {.input_count = 0};
     if (status == ST_OK) status = show_inputs(&binder, &shown);
     if (status == ST_OK) status = show_outputs(&binder, &shown);
+    if (status == ST_OK && shown.output_count == 0)
+        status = binding_refuse(&binder, 1, "model_outputs: hidden, and outputs makes none: nothing would be "
+                                            "answered");
     if (status == ST_OK) *out_shown = shown;
     return status;
 }

@@ -52,6 +52,10 @@ static enum status check_rows(const char *model, int64_t rows, uint32_t max_rows
     if (rows < 1)
         return err_set(err, ST_INVALID, "model %s: the batch dimension is %lld, it must be at least 1",
                        model, (long long)rows);
+    if (rows > 1 && max_rows == 1)
+        return err_set(err, ST_INVALID,
+                       "model %s: the batch dimension is %lld, the model takes one a request (it is not "
+                       "batched)", model, (long long)rows);
     if (rows > max_rows)
         return err_set(err, ST_INVALID,
                        "model %s: the batch dimension is %lld, the largest batch is %u (--max-batch)",

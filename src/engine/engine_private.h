@@ -16,6 +16,9 @@ struct engine_model {
     bool is_batched;
     uint32_t max_rows;
     struct flag needs_kick;     /* pushed without a wake since the last flush */
+    /* What a request takes from a worker's hands to the model's answer, waits left out; a moving
+     * average in ns, written by the instances. */
+    struct counter work_ns;
 };
 
 struct engine {

@@ -83,11 +83,36 @@ static void prepare(struct request *request, unsigned worker) {
     if (status != ST_OK) fail(request, status);
 }
 
+/* Nobody can be served in time who has less left than the work takes: a worker's time goes to
+ * those who can. While nobody else waits there is nothing to save, and the average is learned
+ * anew. */
+static bool is_too_late(struct request *request, uint64_t now_ns) {
+    struct engine_model *model = model_of(request);
+    if (request->deadline_ns == 0) return false;
+    const bool others_wait = pool_waiting(request->engine->pool) > 0;
+    const uint64_t needed_ns = others_wait ? (uint64_t)counter_get(&model->work_ns) : 0;
+    if (now_ns + needed_ns <= request->deadline_ns) return false;
+    const uint64_t waited_ns = now_ns - request->trace.at[AT_RECEIVED];
+    (void)err_set(&request->err, ST_TIMEOUT,
+                  "it waited %.1f ms for a worker; the %.1f ms of work that are left would not end within its "
+                  "timeout", (double)waited_ns / 1e6, (double)needed_ns / 1e6);
+    return true;
+}
+
+/* Learns from a request that went all the way: an eighth of each. */
+static void learn_work(struct engine_model *model, const struct request *request) {
+    const uint64_t *at = request->trace.at;
+    if (at[AT_PREPROCESS_START] == 0 || at[AT_TAKEN] == 0) return;
+    const int64_t took = (int64_t)(at[AT_PREPROCESS_END] - at[AT_PREPROCESS_START] + at[AT_OUTPUTS_READY] - at[AT_TAKEN]);
+    counter_add(&model->work_ns, (took - counter_get(&model->work_ns)) / 8);
+}
+
 static void run_preprocess(struct pool_job *pool_job, unsigned worker) {
     struct request *request = request_of_pool_job(pool_job);
-    if (is_given_up(request)) {
-        request->trace.at[AT_PREPROCESS_START] = mono_ns();
-        fail(request, ST_CANCELLED);
+    const uint64_t now_ns = mono_ns();
+    if (is_given_up(request) || is_too_late(request, now_ns)) {
+        request->trace.at[AT_PREPROCESS_START] = now_ns;
+        fail(request, is_given_up(request) ? ST_CANCELLED : ST_TIMEOUT);
         return;
     }
     prepare(request, worker);
@@ -181,7 +206,9 @@ static enum status start(struct request *request, int worker) {
 static void run_decode(struct pool_job *pool_job, unsigned worker) {
     struct request *request = request_of_pool_job(pool_job);
     request->trace.at[AT_DECODE_START] = mono_ns();
-    enum status status = is_given_up(request) ? ST_CANCELLED : request->decode(request);
+    enum status status = is_given_up(request)                                      ? ST_CANCELLED
+                         : is_too_late(request, request->trace.at[AT_DECODE_START]) ? ST_TIMEOUT
+                                                                                    : request->decode(request);
     request->trace.at[AT_DECODED] = mono_ns();
     if (status == ST_OK) status = start(request, (int)worker);
     if (status != ST_OK) fail(request, status);
@@ -266,6 +293,7 @@ void pipeline_batch_done(struct job *list, void *ctx) {
     while (list != NULL) {
         struct request *request = request_of_job(list);
         list = list->next; /* completing gives the request away */
+        if (request->job.status == ST_OK) learn_work(model, request);
         if (request->job.status != ST_OK) {
             if (request->err.text[0] == 0) request->err = request->job.err;
             fail(request, request->job.status);

@@ -6,13 +6,17 @@
 #include "batch/staging.h"
 #include "engine/check.h"
 
-static bool is_pipeline_input(const struct binding *binding, const struct tensor *input) {
-    if (input->dtype != DTYPE_BYTES && binding->input_count > 0) {
-        /* A name may be the model's own too: then the datatype tells which is meant. */
-        for (uint32_t i = 0; i < binding->input_count; i++)
-            if (view_is(input->name, binding->inputs[i].spec->name)) return true;
-        return false;
-    }
+/* A name may be the model's own too: then the datatype tells which is meant. */
+static bool is_own_tensor(const struct engine_model *model, const struct tensor *input) {
+    const struct signature *signature = model->served.model->signature;
+    for (uint32_t i = 0; i < signature->input_count; i++)
+        if (view_is(input->name, signature->inputs[i].name)) return input->dtype != DTYPE_BYTES;
+    return false;
+}
+
+static bool is_pipeline_input(const struct engine_model *model, const struct tensor *input) {
+    const struct binding *binding = &model->binding;
+    if (is_own_tensor(model, input)) return false;
     for (uint32_t i = 0; i < binding->input_count; i++) {
         const struct pipeline_input *spec = binding->inputs[i].spec;
         if (view_is(input->name, spec->name)) return true;
@@ -24,7 +28,7 @@ static bool is_pipeline_input(const struct binding *binding, const struct tensor
 
 bool preprocess_applies(const struct engine_model *model, const struct request *request) {
     for (uint32_t i = 0; i < request->input_count; i++)
-        if (is_pipeline_input(&model->binding, &request->inputs[i])) return true;
+        if (is_pipeline_input(model, &request->inputs[i])) return true;
     return false;
 }
 
@@ -58,7 +62,7 @@ static enum status check_rest(const struct engine_model *model, struct request *
     uint32_t known = 0;
     for (uint32_t i = 0; i < request->input_count; i++) {
         const struct tensor *input = &request->inputs[i];
-        if (is_pipeline_input(binding, input)) {
+        if (is_pipeline_input(model, input)) {
             known++;
             continue;
         }
@@ -74,7 +78,7 @@ static enum status check_rest(const struct engine_model *model, struct request *
     if (others == NULL) return err_set(&request->err, ST_NO_MEMORY, "no memory for a request");
     uint32_t count = 0;
     for (uint32_t i = 0; i < request->input_count; i++)
-        if (!is_pipeline_input(binding, &request->inputs[i])) others[count++] = request->inputs[i];
+        if (!is_pipeline_input(model, &request->inputs[i])) others[count++] = request->inputs[i];
     uint32_t other_rows = 0;
     const enum status status =
         check_some_inputs(signature, binding->is_fed, model->served.model->name, others, count,

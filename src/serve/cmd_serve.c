@@ -114,9 +114,10 @@ static void log_models(const struct serve_config *config, struct engine *engine)
         const struct model *model = served->model;
         struct batcher_stats stats;
         engine_stats(engine, i, &stats);
-        log_line(LOG_INFO, "model %s version %s: %s%s%s", model->name, model->version,
+        log_line(LOG_INFO, "model %s version %s: %s%s%s%s", model->name, model->version,
                  model->backend->is_simulated ? "SIMULATED, " : "",
-                 model->backend->describe(model->session), served->is_text ? ", takes TEXT" : "");
+                 model->backend->describe(model->session), served->has_pipeline ? ", takes " : "",
+                 served->has_pipeline ? served->shown.inputs[0].name : "");
         if (config->engine.max_batch == 0 || !model->can_batch)
             log_line(LOG_INFO, "model %s: not batched, %" PRIu64 " instances, queue %s",
                      model->name, stats.instances, QUEUES[config->engine.queue]);

@@ -68,6 +68,25 @@ static void check_batch(const char *direction) {
     client_done(&client);
 }
 
+/* Its time ran out while it waited for a worker: no worker's time goes to it. */
+static void a_text_whose_time_is_over_is_not_tokenized(void **state) {
+    (void)state;
+    struct client client;
+    struct asked asked;
+    start(&client, "Right", "\"BatchLongest\"", "null", "");
+    client_begin(&client, &asked);
+    client_element(&asked, "w1", 2);
+    client_input(&asked, "TEXT", 1);
+    asked.request.deadline_ns = 1;
+    assert_int_equal(engine_submit(client.engine, &asked.request), ST_OK);
+    client_wait(&client, 1);
+    assert_int_equal(asked.request.status, ST_TIMEOUT);
+    assert_int_equal(asked.request.trace.at[AT_PREPROCESS_END], 0);
+    assert_non_null(strstr(asked.request.err.text, "for a worker"));
+    request_done(&asked.request);
+    client_done(&client);
+}
+
 static void texts_padded_on_the_right_share_a_batch(void **state) {
     (void)state;
     check_batch("Right");
@@ -205,6 +224,7 @@ static void only_what_is_wanted_is_computed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_whose_time_is_over_is_not_tokenized),
         cmocka_unit_test(texts_padded_on_the_right_share_a_batch),
         cmocka_unit_test(texts_padded_on_the_left_share_a_batch),
         cmocka_unit_test(rows_of_a_request_are_filled_up_on_their_side),
