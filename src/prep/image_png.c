@@ -235,6 +235,17 @@ static enum status decode_with(spng_ctx *context, const struct image_header *hea
     if (found.width != header->width || found.height != header->height) {
         return err_set(err, ST_INVALID, "the PNG is damaged: it has two headers");
     }
+    /* What has to be inflated counts, not what is kept: 16 bits and alpha are twice a pixel. */
+    static const uint64_t SAMPLES[8] = {1, 1, 3, 1, 2, 2, 4, 4};
+    const uint64_t bits = SAMPLES[found.color_type & 7] * found.bit_depth;
+    const uint64_t pixels = (uint64_t)found.width * found.height;
+    const uint64_t most = options->max_pixels != 0 ? options->max_pixels : IMAGE_MAX_PIXELS;
+    if (bits > 32 && pixels * bits / 32 > most) {
+        return err_set(err, ST_TOO_LARGE,
+                       "the PNG claims %ux%u pixels of %llu bits; the limit for those is %llu pixels",
+                       found.width, found.height, (unsigned long long)bits,
+                       (unsigned long long)(most * 32 / bits));
+    }
     const bool is_grey = (found.color_type & 3) == 0; /* neither palette nor colour */
     struct rows rows = {.header = &found, .channels = is_grey && options->is_grey ? 1 : 3};
     struct image image;
