@@ -6,31 +6,13 @@
 // --all takes every code point in six contexts for each kind; without it every 61st in one.
 // Exit 77: the package is not installed.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { hf, isAll as all, program as built, randomNumbers, root, scratchFile } from './hugging_face.mjs';
 
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const build = path.resolve(process.argv[2] ?? 'build');
-const all = process.argv.includes('--all');
-const program = path.join(build, 'oracle_prep_normalize_texts');
-let hf;
-try {
-  hf = createRequire(path.join(root, '.deps/npm/node_modules/x.js'))('tokenizers');
-} catch {
-  console.log('normalizer: the npm package tokenizers is not installed: make setup');
-  process.exit(77);
-}
-const folder = mkdtempSync(path.join(tmpdir(), 'telltale-normalizer-'));
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+const program = built('oracle_prep_normalize_texts');
 
-let seed = 12345;
-const random = (n) => {
-  seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
-  return Math.floor((seed / 2 ** 32) * n);
-};
+const random = randomNumbers();
 const scalar = (cp) => cp < 0xd800 || cp > 0xdfff;
 // What normal forms, marks and tables are about, and a little of everything else.
 const POOL = ['a', 'e', 'Z', ' ', '  ', '\t', '\n', '\r\n', '\r', '.', '\u00e9', '\u0301', '\u0316', '\u0344', '\u0345',
@@ -96,7 +78,7 @@ const pack = (list) => Buffer.concat(list.flatMap((t) => {
   size.writeUInt32LE(bytes.length);
   return [size, bytes];
 }));
-writeFileSync(path.join(folder, 'texts'), pack(texts));
+writeFileSync(scratchFile('texts'), pack(texts));
 const show = (s) => [...s].map((c) => c.codePointAt(0).toString(16)).join(' ');
 
 let different = 0;
@@ -106,16 +88,16 @@ for (const [name, normalizer] of Object.entries(KINDS)) {
     pre_tokenizer: { type: 'Split', pattern: { Regex: '(?m:.)|\\n' }, behavior: 'Isolated', invert: false },
     post_processor: null, decoder: null,
     model: { type: 'WordLevel', vocab: { '?': 0 }, unk_token: '?' } };
-  const json = path.join(folder, 'file.json');
+  const json = scratchFile('file.json');
   writeFileSync(json, JSON.stringify(file));
   try {
-    execFileSync(program, [json, path.join(folder, 'texts'), path.join(folder, 'out')], { stdio: ['ignore', 'inherit', 'pipe'] });
+    execFileSync(program, [json, scratchFile('texts'), scratchFile('out')], { stdio: ['ignore', 'inherit', 'pipe'] });
   } catch (e) {
     console.log(`normalizer ${name}: ${String(e.stderr).split("\n")[0]}`);
     different++;
     continue;
   }
-  const out = readFileSync(path.join(folder, 'out'));
+  const out = readFileSync(scratchFile('out'));
   const theirs = hf.Tokenizer.fromString(JSON.stringify(file));
   const theirNormalizer = theirs.getNormalizer();
   let at = 0, same = 0, bad = 0;

@@ -6,32 +6,14 @@
 //
 // Exit 77: the package is not installed.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { hf, isAll as all, program as built, randomNumbers, scratchFile } from './hugging_face.mjs';
 
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const build = path.resolve(process.argv[2] ?? 'build');
-const all = process.argv.includes('--all'); // without it half of the truncations
-const count = all ? 1000 : 30;
-const program = path.join(build, 'oracle_prep_encode_texts');
-let hf;
-try {
-  hf = createRequire(path.join(root, '.deps/npm/node_modules/x.js'))('tokenizers');
-} catch {
-  console.log('post-processors: the npm package tokenizers is not installed: make setup');
-  process.exit(77);
-}
-const folder = mkdtempSync(path.join(tmpdir(), 'telltale-post-'));
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+const count = all ? 1000 : 30; // all: every truncation; else half of them
+const program = built('oracle_prep_encode_texts');
 
-let seed = 4711;
-const random = (n) => {
-  seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
-  return Math.floor((seed / 2 ** 32) * n);
-};
+const random = randomNumbers();
 const WORDS = ['a', 'ab', 'abc', ' ', '  ', ' b', 'c ', '\u00e9', '\u4e2d', '[M]', ' [M] ', '\n', 'x', '<t> ', ' <t>', '\u{1f600}', ','];
 const text = () => Array.from({ length: random(14) }, () => WORDS[random(WORDS.length)]).join('');
 const texts = ['', '', '', 'a', 'a', '', ' ', ' a ', 'a b c', 'a b c d e f g h'];
@@ -78,7 +60,7 @@ const pack = (list) => Buffer.concat(list.flatMap((t) => {
   size.writeUInt32LE(bytes.length);
   return [size, bytes];
 }));
-writeFileSync(path.join(folder, 'texts'), pack(texts));
+writeFileSync(scratchFile('texts'), pack(texts));
 const pairs = Array.from({ length: texts.length / 2 }, (_, i) => [texts[2 * i], texts[2 * i + 1]]);
 const refused = '(refused)';
 
@@ -96,16 +78,16 @@ for (const [baseName, base] of Object.entries(BASES)) for (const isPair of [fals
     // Less than the special tokens: the library's subtraction wraps around and nothing is cut.
     if (isPair && postName === 'Roberta, Template, Bert' && truncation?.max_length < 12) continue;
     const file = { version: '1.0', truncation, padding: null, added_tokens: added, ...base, post_processor, decoder: null };
-    const json = path.join(folder, 'file.json');
+    const json = scratchFile('file.json');
     writeFileSync(json, JSON.stringify(file));
     let tokenizer;
     try { tokenizer = hf.Tokenizer.fromString(JSON.stringify(file)); } catch { skipped++; continue; }
     for (const bare of [false, true]) for (const offsets of [true, false]) {
       let out;
       try {
-        execFileSync(program, [json, path.join(folder, 'texts'), path.join(folder, 'out'), '0',
+        execFileSync(program, [json, scratchFile('texts'), scratchFile('out'), '0',
           ...(isPair ? ['pairs'] : []), ...(bare ? ['bare'] : []), ...(offsets ? ['offsets'] : [])], { stdio: ['ignore', 'ignore', 'pipe'] });
-        out = readFileSync(path.join(folder, 'out'));
+        out = readFileSync(scratchFile('out'));
       } catch (e) {
         if (bad++ < 8) console.log(`  ${baseName}, ${postName}, ${cutName}: ${String(e.stderr).split('\n')[0]}`);
         continue;

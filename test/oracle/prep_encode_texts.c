@@ -9,32 +9,7 @@
  * all texts. One thread. */
 #include "base/clock.h"
 #include "prep/tokenizer.h"
-#include <stdio.h>
-#include <stdlib.h>
-
-static struct view read_whole(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (file == NULL || fseek(file, 0, SEEK_END) != 0) {
-        perror(path);
-        exit(2);
-    }
-    size_t size = (size_t)ftell(file);
-    char *data = malloc(size + 1);
-    if (data == NULL || fseek(file, 0, SEEK_SET) != 0 || fread(data, 1, size, file) != size) {
-        perror(path);
-        exit(2);
-    }
-    (void)fclose(file);
-    return (struct view){data, size};
-}
-
-static void put_u32(FILE *out, int64_t value) {
-    uint32_t word = (uint32_t)value;
-    if (fwrite(&word, sizeof word, 1, out) != 1) {
-        perror("write");
-        exit(2);
-    }
-}
+#include "files.h"
 
 struct mode {
     bool offsets, pairs, bare, decode, skip;
@@ -67,10 +42,7 @@ static void put_decoded(FILE *out, const struct tokenizer *tokenizer,
         exit(2);
     }
     put_u32(out, (int64_t)text.size);
-    if (text.size > 0 && fwrite(text.data, 1, text.size, out) != text.size) {
-        perror("write");
-        exit(2);
-    }
+    put_bytes(out, text.data, text.size);
 }
 
 /* The next text; false: there is none. */

@@ -5,31 +5,7 @@
  * bytes of the text as it was given). Each text is normalized without sources too; what differs
  * between the two ends the program with 1. One thread. */
 #include "prep/normalizer.h"
-#include <stdio.h>
-#include <stdlib.h>
-
-static struct view read_whole(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (file == NULL || fseek(file, 0, SEEK_END) != 0) {
-        perror(path);
-        exit(2);
-    }
-    const size_t size = (size_t)ftell(file);
-    char *data = malloc(size + 1);
-    if (data == NULL || fseek(file, 0, SEEK_SET) != 0 || fread(data, 1, size, file) != size) {
-        perror(path);
-        exit(2);
-    }
-    (void)fclose(file);
-    return (struct view){data, size};
-}
-
-static void put_u32(FILE *out, uint32_t word) {
-    if (fwrite(&word, sizeof word, 1, out) != 1) {
-        perror("write");
-        exit(2);
-    }
-}
+#include "files.h"
 
 static void run(const struct normalizer *normalizer, const struct span_text *in,
                 struct span_text *out) {

@@ -4,36 +4,7 @@
  * OUT one of (uint32 pieces, and for each uint32 length, bytes), little endian. Prints 1 where the
  * splitter is byte-level. */
 #include "prep/splitter.h"
-#include <stdio.h>
-#include <stdlib.h>
-
-static struct view read_whole(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (file == NULL || fseek(file, 0, SEEK_END) != 0) {
-        perror(path);
-        exit(2);
-    }
-    const size_t size = (size_t)ftell(file);
-    char *data = malloc(size + 1);
-    if (data == NULL || fseek(file, 0, SEEK_SET) != 0 || fread(data, 1, size, file) != size) {
-        perror(path);
-        exit(2);
-    }
-    (void)fclose(file);
-    return (struct view){data, size};
-}
-
-static void put(FILE *out, const void *data, size_t size) {
-    if (size > 0 && fwrite(data, size, 1, out) != 1) {
-        perror("write");
-        exit(2);
-    }
-}
-
-static void put_u32(FILE *out, size_t value) {
-    const uint32_t word = (uint32_t)value;
-    put(out, &word, sizeof word);
-}
+#include "files.h"
 
 /* Each byte comes from the character that it is in, as the tokenizer has it for a raw text. */
 static struct source *sources_of(struct view text, struct arena *arena) {
@@ -71,7 +42,7 @@ static void split(const struct splitter *splitter, struct view view, FILE *out) 
     put_u32(out, list->count);
     for (size_t i = 0; i < list->count; i++) {
         put_u32(out, list->items[i].end - list->items[i].start);
-        put(out, data + list->items[i].start, list->items[i].end - list->items[i].start);
+        put_bytes(out, data + list->items[i].start, list->items[i].end - list->items[i].start);
     }
     arena_done(&arena);
 }

