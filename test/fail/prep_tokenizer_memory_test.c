@@ -10,34 +10,7 @@
 /* cmocka.h wants the above first */
 #include <cmocka.h>
 
-static long allocations_left = -1; /* negative: without limit */
-
-static bool may_allocate(void) {
-    if (allocations_left < 0) {
-        return true;
-    }
-    if (allocations_left == 0) {
-        return false;
-    }
-    allocations_left--;
-    return true;
-}
-
-static void *counted_malloc(size_t size) { return may_allocate() ? malloc(size) : NULL; }
-static void *counted_calloc(size_t count, size_t size) {
-    return may_allocate() ? calloc(count, size) : NULL;
-}
-static void *counted_realloc(void *old, size_t size) {
-    return may_allocate() ? realloc(old, size) : NULL;
-}
-static void *counted_aligned_alloc(size_t alignment, size_t size) {
-    return may_allocate() ? aligned_alloc(alignment, size) : NULL;
-}
-
-#define malloc counted_malloc
-#define calloc counted_calloc
-#define realloc counted_realloc
-#define aligned_alloc counted_aligned_alloc
+#include "counted.h"
 #include "../../src/base/arena.c"
 #include "../../src/prep/added.c"
 #include "../../src/prep/tokenizer.c"
@@ -47,10 +20,7 @@ static void *counted_aligned_alloc(size_t alignment, size_t size) {
 #include "../../src/prep/unicode_table.c"
 #include "../../src/prep/vocab.c"
 #include "../../src/prep/wordpiece.c"
-#undef malloc
-#undef calloc
-#undef realloc
-#undef aligned_alloc
+#include "counted_end.h"
 
 static const char FILE_TEXT[] =
     "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":["
