@@ -6,6 +6,7 @@
  * Read next: infer_route.c (who decodes where), proto/infer_json.h. */
 #include "serve/infer_decode.h"
 
+#include "prep/image.h"
 #include "serve/exchange.h"
 #include <strings.h>
 
@@ -243,6 +244,10 @@ enum status infer_decode(struct exchange *exchange, struct infer_request *out_pa
         return decode_element(exchange);
     const enum status status = infer_request_parse(body->bytes, body->json_size, &request->arena,
                                                    out_parsed, &request->err);
+    if (status != ST_OK && image_is_known(body->bytes)) /* curl without -H is the usual slip */
+        return err_set(&request->err, ST_UNSUPPORTED_TYPE,
+                       "the body is a picture and not JSON: send it with Content-Type: image/jpeg "
+                       "(or image/png, image/webp)");
     if (status != ST_OK)
         return status;
     request->inputs = out_parsed->inputs;

@@ -46,6 +46,8 @@ def bad_requests_get_400_and_a_sentence_that_names_the_field():
             response = client.request("POST", INFER, body)
             equal(response.status, 400, f"status of {body[:80]!r}: {response.body!r}")
             check(part in response.error(), f"{part!r} is not in {response.error()!r}")
+        response = client.request("POST", INFER, b"\xff\xd8\xff\xe0 a JPEG without a Content-Type")
+        equal((response.status, "image/jpeg" in response.error()), (415, True), "a picture as JSON")
         twice = json.loads(json_infer(ROW))
         twice["inputs"] *= 2
         response = client.request("POST", INFER, json.dumps(twice).encode())
