@@ -20,8 +20,8 @@ enum { LETTERS = 9000, ENOUGH = 1000 };
 
 /* Vocabularies are filled up, so that tables need blocks of their own. */
 static const char *const MODELS[] = {
-    "{\"type\":\"BPE\",\"unk_token\":\"?\",\"merges\":[\"a a\",\"a b\"],\"vocab\":{\"?\":0,\"a\":1,"
-    "\"b\":2,\"aa\":3,\"ab\":4,%s}}",
+    ("{\"type\":\"BPE\",\"unk_token\":\"?\",\"merges\":[\"a a\",\"a b\"],\"vocab\":{\"?\":0,\"a\":1,"
+     "\"b\":2,\"aa\":3,\"ab\":4,%s}}"),
     "{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,%s}}",
     "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",-1],[\"aa\",-1.5],%s]}",
 };
