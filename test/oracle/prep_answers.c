@@ -163,7 +163,7 @@ int main(int argc, char **argv) {
     arena_init(&arena);
     uint32_t sizes[2];
     while (fread(sizes, sizeof sizes, 1, from) == 1) {
-        void *ints, *values;
+        void *ints = NULL, *values = NULL;
         if (!read_words(from, &ints, sizes[0]) || !read_words(from, &values, sizes[1]))
             give_up("the cases are cut short");
         const struct cases at = {ints, values, &arena, &scratch, out};
