@@ -210,6 +210,31 @@ static void pictures_of_other_sizes_are_other_batches(void **state) {
     client_done(&client);
 }
 
+/* Both are called pixels: the datatype says which is meant. */
+static void an_input_named_like_the_models_takes_both(void **state) {
+    (void)state;
+    struct client client;
+    struct asked asked;
+    float values[SAMPLES];
+    for (int i = 0; i < SAMPLES; i++) values[i] = (float)i / 2;
+    client_start(&client, "picture.onnx", "inputs:\n  - image: {to: pixels, name: pixels}\n");
+    client_begin(&client, &asked);
+    asked.inputs[0] = (struct tensor){.name = view_of("pixels"), .dtype = DTYPE_FP32, .rank = 4,
+                                      .shape = {1, 3, HEIGHT, WIDTH}, .data = values,
+                                      .size = sizeof values};
+    asked.request.input_count = 1;
+    assert_int_equal(client_ask(&client, &asked), ST_OK);
+    assert_memory_equal(client_output(&asked, "same")->data, values, sizeof values);
+    request_done(&asked.request);
+    client_begin(&client, &asked);
+    add_picture(&asked, 5);
+    client_input(&asked, "pixels", 1);
+    assert_int_equal(client_ask(&client, &asked), ST_OK);
+    check_row(client_output(&asked, "same"), 0, 5);
+    request_done(&asked.request);
+    client_done(&client);
+}
+
 static void the_models_own_tensor_may_be_sent_instead(void **state) {
     (void)state;
     struct client client;
@@ -366,6 +391,7 @@ int main(void) {
         cmocka_unit_test(a_bad_picture_is_named_by_its_row),
         cmocka_unit_test(a_model_without_rows_takes_one_picture),
         cmocka_unit_test(pictures_of_other_sizes_are_other_batches),
+        cmocka_unit_test(an_input_named_like_the_models_takes_both),
         cmocka_unit_test(the_models_own_tensor_may_be_sent_instead),
         cmocka_unit_test(boxes_are_found_in_the_picture_that_was_sent),
         cmocka_unit_test(a_body_may_be_decoded_by_a_worker),

@@ -126,6 +126,19 @@ static void boxes_of_other_classes_are_kept_unless_agnostic(void **state) {
     assert_int_equal(f->count, 1);
 }
 
+/* Two squares of 10 x 10, shifted: they share 70 of 130, 0.538. */
+static void a_box_goes_when_it_overlaps_a_better_one_by_more(void **state) {
+    struct fixture *f = *state;
+    struct detect_config config = {.head = HEAD_BOXES, .score_threshold = 0.1f, .iou_threshold = 0.53f};
+    const float scores[2] = {0.8f, 0.9f}, boxes[8] = {0, 0, 10, 10, 3, 0, 13, 10};
+    detect_boxes(f, &config, scores, boxes, 2, 1);
+    assert_int_equal(f->count, 1);
+    assert_float_equal(f->found[0].score, 0.9f, 0);
+    config.iou_threshold = 0.54f;
+    detect_boxes(f, &config, scores, boxes, 2, 1);
+    assert_int_equal(f->count, 2);
+}
+
 static void candidates_beyond_the_limit_are_the_worst(void **state) {
     struct fixture *f = *state;
     enum { ANCHORS = 5000, KEPT = 16 };
@@ -262,6 +275,7 @@ int main(void) {
         TEST(a_box_that_is_none_is_no_detection),
         TEST(a_score_at_the_threshold_is_not_over_it),
         TEST(boxes_of_other_classes_are_kept_unless_agnostic),
+        TEST(a_box_goes_when_it_overlaps_a_better_one_by_more),
         TEST(candidates_beyond_the_limit_are_the_worst),
         TEST(no_anchors_give_no_detections),
         TEST(a_repeated_character_needs_a_blank_between),
