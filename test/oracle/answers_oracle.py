@@ -332,9 +332,10 @@ def boxes_of_text():
         left = list(want)
 
         def is_near_tie(mine, theirs):
-            """Another smallest rectangle around the same region: no larger, in the same place."""
+            """Another smallest rectangle around the same region, in the same place: no larger before it
+            grew, and by how much one grows depends on its sides."""
             side = np.abs(theirs.max(axis=0) - theirs.min(axis=0)).min()
-            return (cv2.contourArea(mine) <= 1.02 * cv2.contourArea(theirs.astype(np.float32)) and
+            return (cv2.contourArea(mine) <= 1.04 * cv2.contourArea(theirs.astype(np.float32)) and
                     np.linalg.norm(mine.mean(axis=0) - theirs.mean(axis=0)) < 0.25 * side)
 
         for row in got:
