@@ -1,7 +1,7 @@
 /* The pool of exchanges. Loop thread only, exchange_tell apart.
  *
  * Invariant: an exchange in the pool holds no body, no connection and no timer that is set.
- * Read next: infer_route.c. */
+ * Read next: infer_run.c. */
 #include "serve/exchange.h"
 
 #include "serve/server.h"
@@ -32,7 +32,9 @@ void exchange_release(struct exchange *exchange) {
     exchange_disarm(exchange);
     free(exchange->body);
     exchange->body = NULL;
-    exchange->conn = NULL;
+    exchange->front = NULL;
+    exchange->waiter = NULL;
+    exchange->client_deadline_ns = 0;
     exchange->is_submitted = false;
     exchange->left_ns = 0;
     exchange->left_status = ST_OK;

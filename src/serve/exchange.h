@@ -1,5 +1,5 @@
-/* One inference request as the server sees it: the engine's request, the connection that waits
- * for its answer, its deadline. Pooled: a tiny request allocates nothing. The loop's, but for the
+/* One inference request as the server sees it: the engine's request, who waits for its answer (a
+ * connection of HTTP/1, a stream of gRPC) by way of its front, its deadline. Pooled: a tiny request allocates nothing. The loop's, but for the
  * fields said to be an engine thread's while the engine has the request. */
 #ifndef TELLTALE_SERVE_EXCHANGE_H
 #define TELLTALE_SERVE_EXCHANGE_H
@@ -9,7 +9,7 @@
 #include "serve/infer_decode.h"
 
 struct server;
-struct http_conn;
+struct infer_front;
 struct loop_timer;
 
 /* What an engine thread tells the loop of an exchange, by way of server->notes: oldest first, so
@@ -29,14 +29,16 @@ struct exchange {
     struct request request;
     struct server *server;
     struct exchange *next_free;
-    /* Who waits for the answer; NULL: nobody any more (the client left, or has had its 504).
-     * The engine may still work on the request then. */
-    struct http_conn *conn;
+    const struct infer_front *front; /* the protocol's: infer_run.h */
+    /* Who waits for the answer, the front's; NULL: nobody any more (the client left, or has had its
+     * 504). The engine may still work on the request then. */
+    void *waiter;
     bool is_submitted;         /* with the engine: on_done is still to come */
-    char *body;                /* the request's body once conn let go of it; freed on release */
-    uint64_t left_ns;          /* when conn let go */
+    char *body;                /* the request's body once the waiter let go of it; freed on release */
+    uint64_t left_ns;          /* when the waiter let go */
     enum status left_status;   /* why: ST_TIMEOUT, ST_CANCELLED */
     struct loop_timer *timer;  /* of the deadline; NULL until first needed, then kept */
+    uint64_t client_deadline_ns; /* that the protocol itself names (grpc-timeout); 0: none */
     uint64_t armed_ns;         /* what the timer stands at; 0: nothing */
 
     /* Whoever decodes: the loop, or a worker. */
@@ -65,7 +67,7 @@ MUST_CHECK enum status exchange_arm(struct exchange *exchange, uint64_t at_ns,
 /* The same at another instant; exchange_arm came before. */
 void exchange_rearm(struct exchange *exchange, uint64_t at_ns);
 void exchange_disarm(struct exchange *exchange);
-/* Any thread: pushes the note; the loop gets it in infer_route_note. */
+/* Any thread: pushes the note; the loop gets it in infer_run_note. */
 void exchange_tell(struct exchange *exchange, enum note_kind kind);
 
 /* Ends the record of a request that was let go at left_ns: what the engine stamped later did not

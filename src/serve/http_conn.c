@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "serve/drain.h"
-#include "serve/infer_route.h"
+#include "serve/infer_run.h"
 #include "serve/routes.h"
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static void leave(struct http_conn *hc) {
     hc->state = HTTP_CONN_CLOSED;
     if (hc->exchange) {
         server->counts.vanished++;
-        infer_route_abandon(hc->exchange);
+        infer_run_abandon(hc->exchange);
     }
     if (hc->previous)
         hc->previous->next = hc->next;
@@ -78,7 +78,7 @@ static void answered(struct http_conn *hc, uint64_t at_ns) {
     if (hc->exchange) {
         struct exchange *exchange = hc->exchange;
         hc->exchange = NULL;
-        infer_route_sent(exchange, at_ns);
+        infer_run_sent(exchange, at_ns);
     }
     hc->free_ns = at_ns;
     if (hc->must_close) {

@@ -3,7 +3,7 @@
  * is looked at on the loop, the body on whatever thread decodes it.
  *
  * Invariant: tensors point into the message's body or into the request's arena, nowhere else.
- * Read next: infer_route.c (who decodes where), proto/infer_json.h. */
+ * Read next: infer_run.c (who decodes where), proto/infer_json.h. */
 #include "serve/infer_decode.h"
 
 #include "prep/image.h"

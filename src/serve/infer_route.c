@@ -1,80 +1,13 @@
-/* The inference route. Loop thread only, but for what the engine calls from its own threads:
- * decode_large, on_request_done and what they call. Those touch nothing of the server and of an
- * exchange only what exchange.h allows.
+/* The HTTP front of an inference request. Loop thread only, but for encode and encode_bytes, which
+ * a worker may call.
  *
- * Invariant: every request that got here ends in exactly one trace record and one release,
- * whether it was answered, refused, timed out or left by its client.
- * Read next: exchange.h, engine/engine.h, measure/trace.h (the stamps). */
+ * Read next: infer_run.c (the request's life), infer_decode.c (the body), http_conn.c. */
 #include "serve/infer_route.h"
 
-#include "base/clock.h"
-#include "engine/work.h"
 #include "serve/http_conn.h"
+#include "serve/infer_run.h"
 #include "serve/server_timing.h"
-#include "serve/slow_log.h"
 
-/* JSON of this size takes the loop about as long as handing it to a worker and back. */
-enum { LOOP_ANSWER_BYTES = 16 * 1024 };
-
-static struct exchange *exchange_of(struct request *request) {
-    return request->owner;
-}
-
-/* The client's id, where it gave one. */
-static void take_id(struct exchange *exchange, struct view client) {
-    char *id = exchange->request.trace.id;
-    exchange->id = client;
-    if (client.size == 0)
-        return;
-    const size_t size = client.size < TRACE_ID_SIZE - 1 ? client.size : TRACE_ID_SIZE - 1;
-    memcpy(id, client.data, size);
-    id[size] = '\0';
-}
-
-static void number(struct server *server, struct exchange *exchange) {
-    char *id = exchange->request.trace.id;
-    char digits[20];
-    size_t count = 0;
-    for (uint64_t n = ++server->request_number; n; n /= 10)
-        digits[count++] = (char)('0' + n % 10);
-    *id++ = 'r';
-    *id++ = '-';
-    while (count)
-        *id++ = digits[--count];
-    *id = '\0';
-}
-
-static uint32_t clamp_u32(size_t size) {
-    return size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
-}
-
-/* Ends the record of an exchange and gives it back to the pool. */
-static void finish(struct exchange *exchange, enum status status, int status_http_code) {
-    struct server *server = exchange->server;
-    struct trace_record *record = &exchange->request.trace;
-    record->status = (uint8_t)status;
-    record->status_http = (uint16_t)status_http_code;
-    slow_log_look(server, record, exchange->request.model->model->name);
-    request_trace(&exchange->request, server->ring);
-    exchange_release(exchange);
-}
-
-/* What only we can repair is said once, by us: the client cannot. */
-static void log_failure(struct server *server, const struct exchange *exchange,
-                        enum status status) {
-    uint64_t held_back = 0;
-    if (status_http(status) != 500 ||
-        !log_limit_pass(&server->failure_limit, mono_ns(), &held_back))
-        return;
-    const struct request *request = &exchange->request;
-    log_line(LOG_ERROR, "request %s to model %s failed, held back %llu like it before: %s",
-             request->trace.id, request->model->model->name, (unsigned long long)held_back,
-             request->err.text[0] ? request->err.text : status_sentence(status));
-}
-
-/* ---- encoding ---- */
-
-/* On any thread; the answer's text to out. */
 static enum status encode(struct exchange *exchange, struct buf *out) {
     enum { FEW = 16 };
     struct request *request = &exchange->request;
@@ -98,7 +31,7 @@ static enum status encode(struct exchange *exchange, struct buf *out) {
 }
 
 /* Roughly the bytes of JSON that its outputs will be: eight a number. */
-static size_t text_bytes(const struct exchange *exchange) {
+static size_t encode_bytes(const struct exchange *exchange) {
     const struct request *request = &exchange->request;
     size_t bytes = 0;
     for (uint32_t i = 0; i < request->output_count; i++) {
@@ -109,41 +42,6 @@ static size_t text_bytes(const struct exchange *exchange) {
         bytes += size ? tensor->size / size * 8 : tensor->size;
     }
     return bytes;
-}
-
-static void encode_large(struct exchange *exchange) {
-    struct request *request = &exchange->request;
-    request->trace.at[AT_ENCODE_START] = mono_ns();
-    request->status = encode(exchange, &exchange->answer);
-    exchange->is_encoded = true;
-    request->trace.at[AT_ENCODED] = mono_ns();
-    exchange_tell(exchange, NOTE_DONE);
-}
-
-static void run_encode(struct pool_job *job, unsigned worker) {
-    (void)worker;
-    struct request *request =
-        (struct request *)(void *)((char *)job - offsetof(struct request, pool_job));
-    /* What it waited for was a worker, and not the hand-over to the loop. */
-    request->trace.at[AT_POSTPROCESS_START] = request->trace.at[AT_POSTPROCESS_END] = mono_ns();
-    encode_large(exchange_of(request));
-}
-
-/* An engine thread: hands over to the loop, a large answer by way of a worker. A worker that
- * comes here has postprocessed the request and encodes it too; an instance has better to do. */
-static void on_request_done(struct request *request) {
-    struct exchange *exchange = exchange_of(request);
-    if (request->status == ST_OK && !flag_is_up(&request->job.is_cancelled) &&
-        text_bytes(exchange) > LOOP_ANSWER_BYTES) {
-        if (role_get() == ROLE_WORKER) {
-            encode_large(exchange);
-            return;
-        }
-        request->pool_job.run = run_encode;
-        if (engine_work(exchange->server->engine, &request->pool_job))
-            return;
-    }
-    exchange_tell(exchange, NOTE_DONE);
 }
 
 static void write_extra_headers(struct exchange *exchange, size_t json_size) {
@@ -161,183 +59,52 @@ static void write_extra_headers(struct exchange *exchange, size_t json_size) {
         buf_text(extra, "Telltale-Simulated: true\r\n");
 }
 
-/* Answers and, through infer_route_sent, ends the exchange as soon as the kernel has it all. */
-static void answer(struct exchange *exchange, uint64_t now_ns) {
-    struct server *server = exchange->server;
-    struct request *request = &exchange->request;
-    struct http_conn *hc = exchange->conn;
-    const struct buf *body = exchange->is_encoded ? &exchange->answer : &server->body;
-    buf_clear(&server->body);
-    if (!exchange->is_encoded) {
-        request->trace.at[AT_ENCODE_START] = now_ns;
-        if (request->status == ST_OK)
-            request->status = encode(exchange, &server->body);
-        request->trace.at[AT_ENCODED] = mono_ns();
-    }
+static uint64_t answer(struct exchange *exchange, const struct buf *body) {
+    struct http_conn *hc = exchange->waiter;
+    const struct request *request = &exchange->request;
     const size_t json_size = request->status == ST_OK ? exchange->answer_json_size : 0;
-    request->trace.bytes_out = clamp_u32(body->size);
     write_extra_headers(exchange, json_size);
-    request->trace.status = (uint8_t)request->status;
-    if (request->status == ST_OK) {
+    if (request->status == ST_OK)
         http_conn_answer_with(hc, 200, json_size ? "application/octet-stream" : "application/json",
                               body);
-        return;
-    }
-    log_failure(server, exchange, request->status);
-    http_conn_fail(hc, request->status, request->err.text);
+    else
+        http_conn_fail(hc, request->status, request->err.text);
+    /* hc outlives this call even when it was closed: it is freed on a later turn. */
+    return hc->free_ns;
 }
 
-/* Parts exchange and connection while the engine still has the request. */
-static void let_go(struct exchange *exchange, enum status why) {
-    struct http_conn *hc = exchange->conn;
-    exchange_disarm(exchange);
-    exchange->left_ns = mono_ns();
-    exchange->left_status = why;
-    exchange->body = http_parser_take_body(hc->parser); /* its tensors may point into it */
-    exchange->conn = NULL;
+/* The tensors may point into the message's body. */
+static char *let_go(struct exchange *exchange) {
+    struct http_conn *hc = exchange->waiter;
     hc->exchange = NULL;
-    request_cancel(&exchange->request);
+    return exchange->is_submitted ? http_parser_take_body(hc->parser) : NULL;
 }
 
-/* The timer of a request's deadline: answers 504 now, whatever the engine is doing with it. */
-static void expire(void *ctx) {
-    struct exchange *exchange = ctx;
-    struct server *server = exchange->server;
-    struct http_conn *hc = exchange->conn;
-    const uint64_t timeout_ns = exchange->armed_ns - exchange->request.trace.at[AT_RECEIVED];
-    let_go(exchange, ST_TIMEOUT);
-    struct err err;
-    const enum status status =
-        err_set(&err, ST_TIMEOUT, "the request did not finish within its timeout of %.3f ms",
-                (double)timeout_ns / 1e6);
-    buf_clear(&server->extra);
-    http_conn_fail(hc, status, err.text);
+static void fail(void *waiter, enum status status, const char *text) {
+    struct http_conn *hc = waiter;
+    buf_clear(&hc->server->extra);
+    http_conn_fail(hc, status, text);
 }
 
-/* The earlier of the server's timeout and the client's; counted from the whole request. */
-static uint64_t deadline_of(const struct serve_config *config, const struct infer_request *parsed,
-                            uint64_t received_ns) {
-    uint64_t timeout_us = config->request_timeout_ms * 1000;
-    if (parsed->has_timeout && parsed->timeout_us &&
-        (timeout_us == 0 || parsed->timeout_us < timeout_us))
-        timeout_us = parsed->timeout_us;
-    if (timeout_us == 0 || timeout_us > UINT64_MAX / 2000)
-        return 0;
-    return received_ns + timeout_us * 1000;
-}
-
-/* A worker: what the loop does with a small body, and the rest is told to the loop. */
-static enum status decode_large(struct request *request) {
-    struct exchange *exchange = exchange_of(request);
-    struct infer_request parsed = {.id = {.data = NULL}};
-    const enum status status = infer_decode(exchange, &parsed);
-    take_id(exchange, parsed.id);
-    if (status != ST_OK)
-        return status;
-    const uint64_t deadline_ns = deadline_of(exchange->server->config, &parsed,
-                                             request->trace.at[AT_RECEIVED]);
-    if (deadline_ns == request->deadline_ns) /* the server's own: the timer stands at it */
-        return ST_OK;
-    request->deadline_ns = exchange->body_deadline_ns = deadline_ns;
-    exchange_tell(exchange, NOTE_DEADLINE);
-    return ST_OK;
-}
-
-/* The timer is there from the start: what the body says may only bring it forward. */
-static enum status submit_large(struct exchange *exchange) {
-    static const struct infer_request NOTHING = {.id = {.data = NULL}};
-    struct server *server = exchange->server;
-    struct request *request = &exchange->request;
-    request->decode = decode_large;
-    request->deadline_ns = deadline_of(server->config, &NOTHING, request->trace.at[AT_RECEIVED]);
-    const enum status status = exchange_arm(exchange, request->deadline_ns, expire);
-    return status == ST_OK ? engine_submit(server->engine, request) : status;
-}
-
-static enum status submit(struct exchange *exchange) {
-    struct server *server = exchange->server;
-    struct request *request = &exchange->request;
-    struct infer_request parsed = {.id = {.data = NULL}};
-    enum status status = infer_decode(exchange, &parsed);
-    take_id(exchange, parsed.id);
-    request->trace.at[AT_DECODED] = mono_ns();
-    if (status != ST_OK)
-        return status;
-    request->deadline_ns = deadline_of(server->config, &parsed, request->trace.at[AT_RECEIVED]);
-    if (request->deadline_ns)
-        status = exchange_arm(exchange, request->deadline_ns, expire);
-    return status == ST_OK ? engine_submit(server->engine, request) : status;
-}
+static const struct infer_front HTTP_FRONT = {.decode = infer_decode,
+                                              .encode = encode,
+                                              .encode_bytes = encode_bytes,
+                                              .answer = answer,
+                                              .let_go = let_go,
+                                              .fail = fail};
 
 void infer_route_start(struct http_conn *hc, const struct served_model *served,
                        const struct http_message *message) {
-    struct server *server = hc->server;
-    struct exchange *exchange = exchange_take(server);
+    struct exchange *exchange = exchange_take(hc->server);
     if (!exchange) {
         http_conn_fail(hc, ST_NO_MEMORY, "no memory for another request");
         return;
     }
     struct request *request = &exchange->request;
     hc->exchange = exchange;
-    exchange->conn = hc;
-    request->model = served;
-    request->owner = exchange;
-    request->on_done = on_request_done;
-    request->trace.model = served->trace_model;
-    request->trace.bytes_in = clamp_u32(message->body.size);
-    request->trace.at[AT_START] = hc->start_ns;
-    request->trace.at[AT_RECEIVED] = mono_ns();
-    number(server, exchange);
-
-    enum status status = infer_body_of(message, served, &exchange->incoming, &request->err);
-    if (status == ST_OK)
-        status = infer_body_is_large(&exchange->incoming) ? submit_large(exchange)
-                                                          : submit(exchange);
-    exchange->is_submitted = status == ST_OK;
-    if (status == ST_OK)
-        return;
-    if (request->trace.at[AT_DECODED] == 0)
-        request->trace.at[AT_DECODED] = mono_ns();
-    request->status = status;
-    answer(exchange, mono_ns());
-}
-
-static uint64_t done(struct exchange *exchange, uint64_t now_ns) {
-    exchange->is_submitted = false;
-    if (!exchange->conn) {
-        exchange_cut_trace(&exchange->request.trace, exchange->left_ns);
-        finish(exchange, exchange->left_status, status_http(exchange->left_status));
-        return now_ns;
-    }
-    exchange_disarm(exchange);
-    struct http_conn *hc = exchange->conn;
-    answer(exchange, now_ns);
-    /* hc outlives this call even when it was closed: it is freed on a later turn. */
-    return hc->free_ns > now_ns ? hc->free_ns : mono_ns();
-}
-
-uint64_t infer_route_note(struct note *note, uint64_t now_ns) {
-    struct exchange *exchange = note->exchange;
-    if (note->kind == NOTE_DONE)
-        return done(exchange, now_ns);
-    if (exchange->conn) /* else its client has had its 504, or left */
-        exchange_rearm(exchange, exchange->body_deadline_ns);
-    return now_ns;
-}
-
-void infer_route_abandon(struct exchange *exchange) {
-    if (exchange->is_submitted) {
-        let_go(exchange, ST_CANCELLED);
-        return;
-    }
-    /* Answered, but the client left before it had read everything. */
-    exchange->conn->exchange = NULL;
-    exchange->request.trace.at[AT_SENT] = mono_ns();
-    finish(exchange, ST_CANCELLED, status_http(ST_CANCELLED));
-}
-
-void infer_route_sent(struct exchange *exchange, uint64_t at_ns) {
-    const enum status status = exchange->request.status;
-    exchange->request.trace.at[AT_SENT] = at_ns;
-    finish(exchange, status, status_http(status));
+    exchange->front = &HTTP_FRONT;
+    exchange->waiter = hc;
+    request->status = infer_body_of(message, served, &exchange->incoming, &request->err);
+    infer_run_start(exchange, served, hc->start_ns, message->body.size,
+                    infer_body_is_large(&exchange->incoming));
 }

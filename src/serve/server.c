@@ -8,7 +8,7 @@
 #include "serve/drain.h"
 #include "serve/exchange.h"
 #include "serve/http_conn.h"
-#include "serve/infer_route.h"
+#include "serve/infer_run.h"
 #include <signal.h>
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ static void on_wake(void *ctx) {
     uint64_t now_ns = begin_ns;
     struct note *note = take_note(server);
     while (note) {
-        now_ns = infer_route_note(note, now_ns);
+        now_ns = infer_run_note(note, now_ns);
         if (now_ns - begin_ns >= LOOP_SHARE_NS) {
             /* Those left are nobody else's to wake us for, nor those that the wake which brought
              * us here was for. */

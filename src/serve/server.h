@@ -1,8 +1,8 @@
 /* The server: listeners, connections, requests in flight, counts. Everything here belongs to
  * the loop's thread except `notes`, into which the engine's threads push what they have done.
  *
- * Invariant: a connection has at most one exchange, an exchange at most one connection; whoever
- * ends first clears both pointers. Read next: http_conn.c, infer_route.c, drain.c. */
+ * Invariant: an exchange has at most one waiter (a connection, a stream), a waiter at most one
+ * exchange; whoever ends first clears both pointers. Read next: http_conn.c, infer_run.c, drain.c. */
 #ifndef TELLTALE_SERVE_SERVER_H
 #define TELLTALE_SERVE_SERVER_H
 
