@@ -304,6 +304,26 @@ const struct served_model *engine_find(const struct engine *engine, struct view 
     return NULL;
 }
 
+const struct served_model *engine_only(struct engine *engine) {
+    return engine->model_count == 1 ? &engine->models[0].served : NULL;
+}
+
+/* Models live as long as the engine: nothing is counted. */
+void engine_release(const struct served_model *served) { (void)served; }
+
+enum status engine_models_get(struct engine *engine, struct engine_models *out, struct err *err) {
+    const struct served_model **items = calloc(engine->model_count + 1, sizeof *items);
+    if (items == NULL) return err_set(err, ST_NO_MEMORY, "no memory for a list of models");
+    for (size_t i = 0; i < engine->model_count; i++) items[i] = &engine->models[i].served;
+    *out = (struct engine_models){.items = items, .count = engine->model_count};
+    return ST_OK;
+}
+
+void engine_models_done(struct engine_models *models) {
+    free(models->items);
+    *models = (struct engine_models){.items = NULL};
+}
+
 struct tracer *engine_tracer(struct engine *engine) { return engine->tracer; }
 
 void engine_stats(struct engine *engine, size_t index, struct batcher_stats *out) {

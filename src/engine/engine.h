@@ -95,9 +95,15 @@ struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
     {"no-trace", OPT_FLAG, offsetof(type, member.no_trace), NULL, NULL, 0, 0, NULL,            \
      "drop trace records at once: only to measure what tracing costs"}
 
-/* A model ready to take requests. Read-only after engine_create. */
+struct Inference__ModelConfig; /* schema's model_config.proto */
+
+/* A version of a model that takes requests. Read-only; lives as long as somebody holds a reference
+ * to it, also when it was unloaded or loaded anew meanwhile. */
 struct served_model {
     struct model *model;
+    /* The configuration in force, autocompleted from the model and the command line; as GET
+     * .../config shows it. NULL: not known yet. */
+    const struct Inference__ModelConfig *config;
     uint16_t trace_model;
     bool is_text;        /* a pipeline's text input: TEXT */
     bool has_pipeline;   /* inputs or outputs are not the model's own */
@@ -114,9 +120,25 @@ MUST_CHECK enum status engine_create(const struct engine_config *config, struct 
                                      struct err *err);
 /* Finishes what was submitted, then frees. */
 void engine_free(struct engine *engine);
+/* The models that take requests now, by name and version, a reference to each. On failure there is
+ * nothing to give back. Not for the request path. */
+struct engine_models {
+    const struct served_model **items;
+    size_t count;
+};
+MUST_CHECK enum status engine_models_get(struct engine *engine, struct engine_models *out,
+                                         struct err *err);
+void engine_models_done(struct engine_models *models);
+/* Gives back a reference of engine_find, engine_only. Any thread; NULL allowed. A reference that
+ * went into request->model is given back by request_clear and request_done instead. All are to be
+ * given back before engine_free. */
+void engine_release(const struct served_model *served);
+/* The only model there is, with a reference; NULL where there are none or several. */
+const struct served_model *engine_only(struct engine *engine);
 size_t engine_model_count(const struct engine *engine);
 const struct served_model *engine_model(const struct engine *engine, size_t index);
-/* version empty: any. NULL when there is none. */
+/* version empty: the highest that is ready. NULL when there is none; otherwise a reference: to be
+ * moved into request->model or given back by engine_release. Any thread; lock-free. */
 const struct served_model *engine_find(const struct engine *engine, struct view name,
                                        struct view version);
 struct tracer *engine_tracer(struct engine *engine);
