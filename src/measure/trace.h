@@ -61,6 +61,8 @@ struct trace_record {
     uint32_t padded;        /* length it was padded to */
     uint32_t bytes_in, bytes_out;
     uint32_t step_ns[STEP_COUNT]; /* inside PREPROCESS and POSTPROCESS; 0: did not happen */
+    uint16_t pictures;      /* decoded */
+    uint16_t scalable_jpegs; /* of them those that jpeg_scaling, were it on, would decode smaller */
     uint16_t model;         /* index given by trace_model() */
     uint16_t status_http;
     uint8_t status;         /* enum status */
@@ -126,6 +128,8 @@ uint16_t tracer_model(struct tracer *tracer, const char *name);
 /* Adds a ring for the calling thread to write (never freed before the tracer); NULL: no memory.
  * Any thread. */
 struct trace_ring *tracer_ring(struct tracer *tracer);
+/* The thread that wrote it has ended: the ring may be another's. NULL allowed. */
+void tracer_ring_give_back(struct tracer *tracer, struct trace_ring *ring);
 /* The hot path: copies the record; never blocks, drops and counts when the ring is full. One
  * thread a ring. Wait-free; a system call once in half a ring of records, to wake the writer
  * thread early. ring NULL: does nothing. */

@@ -196,8 +196,27 @@ uint16_t tracer_model(struct tracer *tracer, const char *name) {
     return index;
 }
 
+/* One that was given back; NULL: none. */
+static struct trace_ring *spare_ring(struct tracer *tracer) {
+    pthread_mutex_lock(&tracer->lock);
+    struct trace_ring *ring = tracer->rings;
+    while (ring != NULL && !ring->is_spare) ring = ring->next;
+    if (ring != NULL) ring->is_spare = false;
+    pthread_mutex_unlock(&tracer->lock);
+    return ring;
+}
+
+void tracer_ring_give_back(struct tracer *tracer, struct trace_ring *ring) {
+    if (ring == NULL) return;
+    pthread_mutex_lock(&tracer->lock); /* the next writer sees what this one has written */
+    ring->is_spare = true;
+    pthread_mutex_unlock(&tracer->lock);
+}
+
 struct trace_ring *tracer_ring(struct tracer *tracer) {
-    struct trace_ring *ring = calloc(1, sizeof *ring);
+    struct trace_ring *ring = spare_ring(tracer);
+    if (ring != NULL) return ring;
+    ring = calloc(1, sizeof *ring);
     if (ring == NULL) return NULL;
     if (!tracer->config.is_off) {
         const size_t capacity = tracer->config.ring_records;

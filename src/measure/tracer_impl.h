@@ -17,6 +17,7 @@ struct trace_ring {
     struct spsc *requests, *batches; /* NULL: the tracer is off */
     uint32_t wake_after;
     uint32_t since_wake;        /* the ring's own thread only */
+    bool is_spare;              /* given back; under the tracer's lock */
 };
 
 struct tracer {
