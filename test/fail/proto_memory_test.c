@@ -2,6 +2,7 @@
  * behind, and nothing written that looks whole. */
 #include "memory.h"
 
+#include "proto/compress.h"
 #include "proto/http1.h"
 #include "proto/infer_json.h"
 
@@ -193,6 +194,35 @@ static void http_messages_survive_every_allocation_that_fails(void **state) {
     buf_done(&message);
 }
 
+static void coded_bodies_survive_every_allocation_that_fails(void **state) {
+    (void)state;
+    char text[40000];
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] = (char)('a' + i * i % 23);
+    }
+    const struct view plain = {.data = text, .size = sizeof text};
+    struct shortage shortage = {0};
+    while (shortage_next(&shortage)) {
+        struct buf coded;
+        struct view again = {.data = NULL};
+        char *memory = NULL;
+        struct err err = {.text = ""};
+        buf_init(&coded);
+        memory_runs_out(&shortage);
+        enum status status = deflate_body(CODING_GZIP, COMPRESS_FASTEST, plain, &coded, &err);
+        const struct inflate_limits limits = {.max_size = sizeof text};
+        if (status == ST_OK) {
+            status = inflate_body(CODING_GZIP, buf_view(&coded), limits, &memory, &again, &err);
+        }
+        memory_is_back(&shortage);
+        assert_int_equal(status, shortage.refused > 0 ? ST_NO_MEMORY : ST_OK);
+        assert_true(status == ST_OK ? view_eq(again, plain) : memory == NULL && err.text[0]);
+        free(memory);
+        buf_done(&coded);
+    }
+    assert_true(shortage.runs >= 8);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reading_a_request_survives_every_allocation_that_fails),
@@ -200,6 +230,7 @@ int main(void) {
         cmocka_unit_test(reading_with_a_full_arena_survives_every_allocation_that_fails),
         cmocka_unit_test(writing_an_answer_survives_every_allocation_that_fails),
         cmocka_unit_test(http_messages_survive_every_allocation_that_fails),
+        cmocka_unit_test(coded_bodies_survive_every_allocation_that_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
