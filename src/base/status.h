@@ -20,6 +20,7 @@
     X(UNSUPPORTED,      "not supported",                               501, 12, false)         \
     X(OVERLOADED,       "the server is at its limit",                  503,  8, true)          \
     X(UNAVAILABLE,      "not ready",                                   503, 14, true)          \
+    X(EXPIRED,          "the request's timeout expired in the queue",  503, 14, true)          \
     X(TIMEOUT,          "the request did not finish in time",          504,  4, true)          \
     X(NO_MEMORY,        "out of memory",                               503,  8, true)          \
     X(IO,               "input or output failed",                      500, 14, false)

@@ -19,6 +19,16 @@ enum status batcher_push(struct batcher *batcher, struct job *job, bool wake) {
 
 void batcher_kick(struct batcher *batcher) { queue_kick(&batcher->queue); }
 
+void batcher_cancel(struct batcher *batcher, struct job *job) {
+    (void)batcher;
+    flag_raise(&job->is_cancelled);
+}
+
+bool batcher_takes_timeout(const struct batcher *batcher, uint64_t priority) {
+    const struct queue_policies *policies = &batcher->config.queue_policies;
+    return queue_policy_of(policies, queue_policy_level(policies, priority))->allows_override;
+}
+
 void batcher_drain(struct batcher *batcher) {
     flag_raise(&batcher->is_draining);
     queue_signal(&batcher->queue);

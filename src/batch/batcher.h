@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "batch/policy.h"
+#include "batch/queue_policy.h"
 #include "infer/model.h"
 #include "measure/trace.h"
 #include "sync/counter.h"
@@ -26,12 +27,14 @@ struct job {
     struct trace_record *trace;  /* stamped here from AT_ENQUEUED to AT_OUTPUTS_READY */
     uint32_t rows;               /* >= 1; 0 when the model is not batched */
     uint32_t length;             /* of the padded axis; 0: none (or not known before prepare) */
-    uint64_t deadline_ns;        /* 0: none */
+    uint64_t deadline_ns;        /* of the answer, mono_ns; 0: none */
+    uint64_t priority;           /* 1: highest; 0, or more than there are levels: the default level */
+    uint64_t timeout_ns;         /* its own, in the queue (struct queue_policy); 0: none */
     struct staging *staging;     /* where rows are reserved for it (staging.h); NULL: nowhere */
     uint64_t staged_at;          /* staging's */
     uint32_t staged_rows;        /* staging's */
-    struct flag is_cancelled;    /* raised by the owner: dropped when next looked at */
-    enum status status;          /* result; ST_CANCELLED, ST_TIMEOUT when dropped */
+    struct flag is_cancelled;    /* raised by batcher_cancel */
+    enum status status;          /* result; ST_CANCELLED, ST_EXPIRED, ST_TIMEOUT when dropped */
     struct err err;
 };
 
@@ -45,6 +48,9 @@ struct batcher_config {
     uint32_t input_count;         /* the model's */
     uint32_t instances;
     uint32_t queue_limit;         /* jobs waiting; more are refused with ST_OVERLOADED */
+    /* Priorities (queue_policy.h). Zeroed: one level, no timeout, no limit but queue_limit. */
+    struct queue_policies queue_policies; /* its levels are copied by batcher_create */
+    bool preserve_ordering;       /* answers in the order of arrival */
     /* Padded axis of each input: -1 none. Where one is set, jobs of different length may share a
      * batch and shorter ones are filled with pad_value (not 0: INT64 and INT32 inputs), behind
      * their own elements or, where pads_left, before them. */
@@ -81,6 +87,13 @@ void batcher_free(struct batcher *batcher); /* stops it first where it is not st
  * for all (the loop pushes many in a turn). */
 MUST_CHECK enum status batcher_push(struct batcher *batcher, struct job *job, bool wake);
 void batcher_kick(struct batcher *batcher);
+/* Nobody waits for the job any more: where it waits, it leaves the queue at once, also while every
+ * instance is busy, and ends with ST_CANCELLED. To be called by its owner between the push (or
+ * before) and on_done's being acted on, any thread; on_done comes later, on another thread. */
+void batcher_cancel(struct batcher *batcher, struct job *job);
+/* Does a request's own timeout (job.timeout_ns) count in the queue of its priority? Where it does
+ * not, whoever has one may want to end the whole request by it instead (job.deadline_ns). */
+bool batcher_takes_timeout(const struct batcher *batcher, uint64_t priority);
 /* No more holding: what waits is dispatched at once (shutdown). */
 void batcher_drain(struct batcher *batcher);
 /* Where rows of inputs with staged_row_bytes are to be written; NULL: there are none such, or a
@@ -90,7 +103,13 @@ struct staging *batcher_staging(struct batcher *batcher);
 
 struct batcher_stats {
     uint64_t waiting;            /* jobs in the queue now */
-    uint64_t refused;            /* ST_OVERLOADED */
+    uint64_t refused;            /* not let into the queue, the next included */
+    uint64_t refused_hopeless;   /* of these: the wait would have been longer than the deadline */
+    uint64_t expired;            /* ST_EXPIRED: their timeout in the queue was over */
+    uint64_t delayed;            /* put behind the others for the same reason */
+    uint64_t timed_out;          /* ST_TIMEOUT: dropped from the queue as they could not be in time */
+    uint64_t cancelled;          /* dropped from the queue as nobody waited any more */
+    uint64_t executing_since_ns; /* mono_ns at which the longest running execution began; 0: none */
     uint64_t instances, busy_instances;
     uint64_t wake_calls;         /* system calls made by producers to wake an instance */
     uint64_t device_busy_ns;     /* the back end's, 0: cannot tell */

@@ -19,10 +19,16 @@ enum policy_kind { POLICY_ADAPTIVE, POLICY_EAGER, POLICY_TIMER, POLICY_KIND_COUN
 const char *policy_name(enum policy_kind kind);
 #define POLICY_CHOICES "adaptive|eager|timer" /* for options.h, in the order of the enum */
 
+enum { POLICY_PREFERRED_MAX = 16 };
+
 struct policy_config {
     enum policy_kind kind;
     uint32_t max_batch;    /* rows; >= 1 */
     uint64_t max_delay_ns; /* timer: the delay; adaptive: hard cap, 0 = none; eager: unused */
+    /* timer: rows of batches that need not wait for the delay (Triton's preferred_batch_size), any
+     * order; those above max_batch count for nothing. */
+    uint32_t preferred[POLICY_PREFERRED_MAX];
+    uint32_t preferred_count;
 };
 
 /* What has been learned; written by the collector only. Zeroed at start. */

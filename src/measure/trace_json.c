@@ -9,7 +9,7 @@
 
 #include "sync/role.h"
 
-/* Keys, digits and names of a line, the id and the model's name apart: 43 fields and 11 steps of
+/* Keys, digits and names of a line, the id and the model's name apart: 45 fields and 11 steps of
  * at most 24 bytes of key and 20 of digits. */
 enum { LINE_MAX_BYTES = 3072 };
 
@@ -27,6 +27,7 @@ static const char *const status_texts[ST_COUNT] = {
     [ST_UNSUPPORTED] = "unsupported",
     [ST_OVERLOADED] = "overloaded",
     [ST_UNAVAILABLE] = "unavailable",
+    [ST_EXPIRED] = "expired",
     [ST_TIMEOUT] = "timeout",
     [ST_NO_MEMORY] = "no_memory",
     [ST_IO] = "io",
@@ -144,6 +145,10 @@ static char *put_queue(char *at, const struct trace_record *record) {
     at = PUT_U64(at, "padded", record->padded);
     at = PUT_U64(at, "bytes_in", record->bytes_in);
     at = PUT_U64(at, "bytes_out", record->bytes_out);
+    if (record->pictures != 0) {
+        at = PUT_U64(at, "pictures", record->pictures);
+        at = PUT_U64(at, "scalable_jpegs", record->scalable_jpegs);
+    }
     at = PUT_U64(at, "enqueued_ns", record->at[AT_ENQUEUED]);
     at = PUT_U64(at, "instance_free_ns", record->at[AT_INSTANCE_FREE]);
     at = PUT_U64(at, "batch_ready_ns", record->at[AT_BATCH_READY]);
