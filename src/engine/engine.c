@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/cpus.h"
+#include "infer/repository.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +149,35 @@ static enum status open_model(struct engine_model *model, struct err *err) {
 
 /* ---- finding models ---- */
 
+/* The highest version of each. */
+static enum status scan(const char *repository, struct model ***out_models, size_t *out_count,
+                        struct err *err) {
+    struct names names;
+    enum status status = repository_names(repository, &names, err);
+    if (status != ST_OK) return status;
+    if (names.count == 0)
+        status = err_set(err, ST_INVALID, "model repository %s holds no models: want "
+                                          "NAME/VERSION/model.onnx in it", repository);
+    struct model **models = calloc(names.count + 1, sizeof *models);
+    if (models == NULL) status = err_set(err, ST_NO_MEMORY, "no memory for models");
+    for (size_t i = 0; i < names.count && status == ST_OK; i++) {
+        struct versions versions = {.items = NULL};
+        status = repository_versions(repository, names.items[i], &versions, err);
+        if (status == ST_OK && versions.count == 0)
+            status = err_set(err, ST_INVALID, "model repository %s: no <number>/model.onnx in %s",
+                             repository, names.items[i]);
+        if (status == ST_OK)
+            status = model_in_repository(repository, names.items[i],
+                                         versions.items[versions.count - 1], NULL, &models[i], err);
+        versions_free(&versions);
+    }
+    for (size_t i = 0; i < names.count && models != NULL && status != ST_OK; i++) model_free(models[i]);
+    if (status != ST_OK) free(models);
+    else *out_models = models, *out_count = names.count;
+    names_free(&names);
+    return status;
+}
+
 static enum status find_models(struct engine *engine, struct model ***out_models, size_t *out_count,
                                struct err *err) {
     const struct engine_config *config = engine->config;
@@ -158,7 +188,7 @@ static enum status find_models(struct engine *engine, struct model ***out_models
             return err_set(err, ST_INVALID,
                            "--model-name, --tokenizer, --labels and --pipeline go with --model; a repository "
                            "has them in its directories");
-        return repository_scan(config->model_repository, out_models, out_count, err);
+        return scan(config->model_repository, out_models, out_count, err);
     }
     if (config->model == NULL && config->simulate == NULL)
         return err_set(err, ST_INVALID, "no model: give --model FILE.onnx, --model-repository DIR or "

@@ -67,8 +67,8 @@ static bool beside_find(const char *directory, const char *second, const char *n
     return true;
 }
 
-enum status model_create(const char *path, const char *name, const char *version,
-                         bool in_repository, struct model **out, struct err *err) {
+enum status model_create(const struct model_place *place, const char *name, const char *version,
+                         struct model **out, struct err *err) {
     struct model *model = calloc(1, sizeof *model);
     if (!model) {
         return err_set(err, ST_NO_MEMORY, "out of memory for model %s", name);
@@ -77,16 +77,13 @@ enum status model_create(const char *path, const char *name, const char *version
     model->version = strdup(version);
     model->sha256 = strdup("");
     bool has_memory = model->name && model->version && model->sha256;
-    if (path) {
-        model->path = strdup(path);
-        char *directory = path_parent(path);
-        char *parent = directory && in_repository ? path_parent(directory) : NULL;
-        has_memory = has_memory && model->path && directory && (parent || !in_repository) &&
+    if (place->path) {
+        model->path = strdup(place->path);
+        const char *directory = place->directory, *parent = place->parent;
+        has_memory = has_memory && model->path &&
                      beside_find(directory, parent, "tokenizer.json", &model->tokenizer_path) &&
                      beside_find(directory, parent, "labels.txt", &model->labels_path) &&
                      beside_find(directory, parent, "pipeline.yaml", &model->pipeline_path);
-        free(parent);
-        free(directory);
     }
     if (!has_memory) {
         model_free(model);
@@ -146,17 +143,24 @@ enum status model_from_file(const char *path, const char *name_or_null, struct m
         name = file_stem(path);
         has_memory = name != NULL;
     }
-    const char *final_name = name_or_null ? name_or_null : name;
+    char *directory = has_memory ? path_parent(path) : NULL;
+    char *parent = directory && is_layout ? path_parent(directory) : NULL;
+    has_memory = directory && (parent || !is_layout);
+    const struct model_place place = {.path = path, .directory = directory, .parent = parent};
     const enum status status =
-        has_memory ? model_create(path, final_name, is_layout ? version : "1", is_layout, out, err)
+        has_memory ? model_create(&place, name_or_null ? name_or_null : name,
+                                  is_layout ? version : "1", out, err)
                    : err_set(err, ST_NO_MEMORY, "out of memory for model %s", path);
+    free(directory);
+    free(parent);
     free(name);
     free(version);
     return status;
 }
 
 enum status model_simulated(const char *name_or_null, struct model **out, struct err *err) {
-    return model_create(NULL, name_or_null ? name_or_null : "simulated", "1", false, out, err);
+    const struct model_place nowhere = {.path = NULL};
+    return model_create(&nowhere, name_or_null ? name_or_null : "simulated", "1", out, err);
 }
 
 enum status model_open(struct model *model, const struct backend *backend,

@@ -21,12 +21,6 @@ struct model {
     bool can_batch;        /* dimension 0 is free in every input and output */
 };
 
-/* Files found but nothing opened: one entry a model, the highest numeric version. Entries whose
- * name begins with "." are skipped; a directory without a numeric version holding model.onnx is
- * an error in err that names it, collected for all (ST_INVALID). Ownership: array and models
- * to the caller, freed by model_free each and free(array). */
-MUST_CHECK enum status repository_scan(const char *directory, struct model ***out_models,
-                                       size_t *out_count, struct err *err);
 /* A single file: name from the file's stem, or, for DIR/name/1/model.onnx, from the layout. */
 MUST_CHECK enum status model_from_file(const char *path, const char *name_or_null,
                                        struct model **out, struct err *err);

@@ -9,9 +9,12 @@ bool version_parse(const char *text, unsigned long long *out_version);
 /* Caller frees; NULL when memory is out. */
 char *path_join(const char *directory, const char *name);
 bool is_regular_file(const char *path);
-/* path NULL for a bare simulation. in_repository: what stands beside the version's directory
- * counts too. */
-MUST_CHECK enum status model_create(const char *path, const char *name, const char *version,
-                                    bool in_repository, struct model **out, struct err *err);
+struct model_place {
+    const char *path;      /* the ONNX file; NULL for a bare simulation */
+    const char *directory; /* what stands beside the model is looked for there ... */
+    const char *parent;    /* ... and then there; NULL: nowhere else */
+};
+MUST_CHECK enum status model_create(const struct model_place *place, const char *name,
+                                    const char *version, struct model **out, struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* Finding models in files and repositories, their checksum, and opening them on the simulated
  * accelerator. Each test makes its own directory and removes it. */
 #include "infer/model.h"
+#include "infer/repository.h"
 #include "infer/sha256.h"
 
 #include <ftw.h>
@@ -78,58 +79,102 @@ static void sha256_matches_the_published_vectors(void **state) {
     }
 }
 
-static void scan_takes_the_highest_version_of_each_model_by_name(void **state) {
+static void a_repository_lists_its_models_and_their_versions(void **state) {
     put(*state, "zebra/1/model.onnx");
     put(*state, "ant/2/model.onnx");
     put(*state, "ant/10/model.onnx");
-    put(*state, "ant/11/model.txt");   /* no model in it */
     put(*state, "ant/012/model.onnx"); /* not a version */
+    put(*state, "ant/0/model.onnx");
     put(*state, "ant/new/model.onnx");
-    put(*state, "ant/tokenizer.json");
-    put(*state, "zebra/1/labels.txt");
+    put(*state, "ant/7"); /* a file */
     put(*state, ".git/x");
     put(*state, "README.md");
-    struct model **models = NULL;
-    size_t count = 0;
+    struct names names;
+    struct versions versions;
     struct err err = {""};
-    if (repository_scan(*state, &models, &count, &err) != ST_OK) {
-        fail_msg("%s", err.text);
-    }
-    assert_int_equal(count, 2);
-    assert_string_equal(models[0]->name, "ant");
-    assert_string_equal(models[0]->version, "10");
-    assert_string_equal(models[0]->path, at(*state, "ant/10/model.onnx"));
-    assert_string_equal(models[0]->tokenizer_path, at(*state, "ant/tokenizer.json"));
-    assert_null(models[0]->labels_path);
-    assert_string_equal(models[1]->name, "zebra");
-    assert_string_equal(models[1]->labels_path, at(*state, "zebra/1/labels.txt"));
-    model_free(models[0]);
-    model_free(models[1]);
-    free(models);
-}
-
-static void scan_names_every_directory_without_a_model(void **state) {
-    put(*state, "good/1/model.onnx");
-    put(*state, "bad/model.onnx");
-    put(*state, "worse/1/");
-    struct model **models = NULL;
-    size_t count = 7;
-    struct err err = {""};
-    assert_int_equal(repository_scan(*state, &models, &count, &err), ST_INVALID);
-    assert_non_null(strstr(err.text, "in 2 of 3 directories: bad, worse"));
-    assert_null(models);
-    assert_int_equal(count, 7);
-}
-
-static void an_empty_repository_and_a_missing_one_are_errors(void **state) {
-    struct model **models = NULL;
-    size_t count = 7;
-    struct err err = {""};
-    assert_int_equal(repository_scan(*state, &models, &count, &err), ST_INVALID);
-    assert_non_null(strstr(err.text, "NAME/VERSION/model.onnx"));
-    assert_int_equal(count, 7);
-    assert_int_equal(repository_scan(at(*state, "absent"), &models, &count, &err), ST_NOT_FOUND);
+    assert_int_equal(repository_names(*state, &names, &err), ST_OK);
+    assert_int_equal(names.count, 2);
+    assert_string_equal(names.items[0], "ant");
+    assert_string_equal(names.items[1], "zebra");
+    names_free(&names);
+    assert_int_equal(repository_versions(*state, "ant", &versions, &err), ST_OK);
+    assert_int_equal(versions.count, 2);
+    assert_int_equal(versions.items[0], 2);
+    assert_int_equal(versions.items[1], 10);
+    versions_free(&versions);
+    assert_true(repository_has(*state, "zebra"));
+    assert_false(repository_has(*state, "README.md"));
+    assert_int_equal(repository_names(at(*state, "absent"), &names, &err), ST_NOT_FOUND);
     assert_non_null(strstr(err.text, "absent"));
+}
+
+static void a_version_has_what_lies_beside_it_and_above_it(void **state) {
+    put(*state, "ant/2/model.onnx");
+    put(*state, "ant/2/labels.txt");
+    put(*state, "ant/tokenizer.json");
+    put(*state, "ant/3/best.onnx");
+    put(*state, "ant/4/model.onnx/model.onnx");
+    put(*state, "ant/4/model.onnx/weights");
+    struct model *model = NULL;
+    struct err err = {""};
+    assert_int_equal(model_in_repository(*state, "ant", 2, NULL, &model, &err), ST_OK);
+    assert_string_equal(model->path, at(*state, "ant/2/model.onnx"));
+    assert_string_equal(model->version, "2");
+    assert_string_equal(model->labels_path, at(*state, "ant/2/labels.txt"));
+    assert_string_equal(model->tokenizer_path, at(*state, "ant/tokenizer.json"));
+    model_free(model);
+    assert_int_equal(model_in_repository(*state, "ant", 3, NULL, &model, &err), ST_NOT_FOUND);
+    assert_string_equal(err.text, "model ant: version 3 has no model.onnx");
+    assert_int_equal(model_in_repository(*state, "ant", 3, "best.onnx", &model, &err), ST_OK);
+    assert_string_equal(model->path, at(*state, "ant/3/best.onnx"));
+    model_free(model);
+    assert_int_equal(model_in_repository(*state, "ant", 4, NULL, &model, &err), ST_OK);
+    assert_string_equal(model->path, at(*state, "ant/4/model.onnx/model.onnx"));
+    assert_string_equal(model->tokenizer_path, at(*state, "ant/tokenizer.json"));
+    model_free(model);
+}
+
+static void only_one_part_of_a_path_names_a_model(void **state) {
+    (void)state;
+    static const char *const BAD[] = {"", ".", "..", ".git", "../x", "a/b", "/etc", "a/", "a\nb"};
+    for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
+        assert_false(model_name_is_valid(view_of(BAD[i])));
+    }
+    assert_false(model_name_is_valid((struct view){"a\0b", 3}));
+    char longest[257];
+    memset(longest, 'a', sizeof longest);
+    assert_true(model_name_is_valid((struct view){longest, 255}));
+    assert_false(model_name_is_valid((struct view){longest, 256}));
+    assert_true(model_name_is_valid(view_of("resnet50-v1.5 (int8)")));
+}
+
+static uint64_t stamp_of(const char *root) {
+    uint64_t stamp = 0;
+    struct err err = {""};
+    assert_int_equal(repository_stamp(root, "ant", &stamp, &err), ST_OK);
+    return stamp;
+}
+
+static void a_stamp_changes_with_every_file_of_the_model(void **state) {
+    put(*state, "ant/1/model.onnx");
+    put(*state, "bee/1/model.onnx");
+    const uint64_t first = stamp_of(*state);
+    assert_true(stamp_of(*state) == first);
+    put(*state, "bee/2/model.onnx"); /* another model's */
+    assert_true(stamp_of(*state) == first);
+    put(*state, "ant/config.pbtxt");
+    const uint64_t second = stamp_of(*state);
+    assert_true(second != first);
+    char old[256];
+    snprintf(old, sizeof old, "%s", at(*state, "ant/config.pbtxt"));
+    assert_int_equal(rename(old, at(*state, "ant/config.old")), 0);
+    assert_true(stamp_of(*state) != second);
+    const uint64_t third = stamp_of(*state);
+    FILE *file = fopen(at(*state, "ant/1/model.onnx"), "a");
+    assert_non_null(file);
+    fputs("y", file);
+    fclose(file);
+    assert_true(stamp_of(*state) != third);
 }
 
 static void a_file_is_named_by_its_stem_or_by_the_layout_or_by_the_user(void **state) {
@@ -198,13 +243,13 @@ static void a_model_that_does_not_open_stays_closed_and_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_matches_the_published_vectors),
-        cmocka_unit_test_setup_teardown(scan_takes_the_highest_version_of_each_model_by_name,
-                                        tree_make, tree_remove),
-        cmocka_unit_test_setup_teardown(scan_names_every_directory_without_a_model, tree_make,
+        cmocka_unit_test_setup_teardown(a_repository_lists_its_models_and_their_versions, tree_make,
                                         tree_remove),
-        cmocka_unit_test_setup_teardown(
-            an_empty_repository_and_a_missing_one_are_errors, tree_make,
-            tree_remove),
+        cmocka_unit_test_setup_teardown(a_version_has_what_lies_beside_it_and_above_it, tree_make,
+                                        tree_remove),
+        cmocka_unit_test(only_one_part_of_a_path_names_a_model),
+        cmocka_unit_test_setup_teardown(a_stamp_changes_with_every_file_of_the_model, tree_make,
+                                        tree_remove),
         cmocka_unit_test_setup_teardown(
             a_file_is_named_by_its_stem_or_by_the_layout_or_by_the_user, tree_make, tree_remove),
         cmocka_unit_test_setup_teardown(
