@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test check-prep perf install clean help setup-build setup-run setup-models setup-test setup-perf
+.PHONY: all demo test check-prep check-onnx perf install clean help setup-build setup-run setup-models setup-test setup-perf
 .DEFAULT_GOAL := all
 
 all: setup-build build-release ## build ./build/telltale
@@ -16,6 +16,9 @@ test: setup-test ## build and run every test
 
 check-prep: setup-test build-release ## every comparison of pre- and postprocessing, in full
 	@./scripts/check_prep --build $(BUILD)
+
+check-onnx: setup-test build-release ## every node test of ONNX through the server
+	@./scripts/check_onnx --build $(BUILD)
 
 perf: setup-perf build-release ## run every benchmark of perf/
 	@./scripts/run_perf

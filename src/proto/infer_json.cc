@@ -488,8 +488,6 @@ extern "C" enum status infer_request_parse(struct view body, size_t json_size, s
         status = read_request_parameters(r, m[PARAMETERS], &request);
     if (status == ST_OK)
         status = read_tensors(r, m[INPUTS], true, &request.inputs, &request.input_count);
-    if (status == ST_OK && request.input_count == 0)
-        status = err_set(err, ST_INVALID, "inputs is empty");
     if (status == ST_OK)
         status = check_binary_used(r, "inputs");
     if (status == ST_OK)

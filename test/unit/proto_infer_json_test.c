@@ -255,7 +255,6 @@ static void compares_data_with_shape(void **state) {
 static void names_what_is_missing_or_doubled(void **state) {
     (void)state;
     expect_bad("{}", "inputs is missing");
-    expect_bad("{\"inputs\":[]}", "inputs is empty");
     expect_bad("{\"inputs\":{}}", "inputs must be an array");
     expect_bad("{\"inputs\":[7]}", "inputs[0]: must be an object");
     expect_bad("{\"inputs\":[{}]}", "inputs[0]: name must be a string that is not empty");
@@ -519,6 +518,14 @@ static void reads_model_metadata(void **state) {
     done(&f);
 }
 
+static void a_model_may_have_no_inputs(void **state) {
+    (void)state;
+    struct fixture f;
+    expect_good(&f, "{\"inputs\":[]}");
+    assert_int_equal(f.request.input_count, 0);
+    done(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_whole_request),
@@ -542,6 +549,7 @@ int main(void) {
         cmocka_unit_test(refuses_to_write_what_json_cannot_carry),
         cmocka_unit_test(tells_a_client_what_the_server_answered),
         cmocka_unit_test(reads_model_metadata),
+        cmocka_unit_test(a_model_may_have_no_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
