@@ -11,59 +11,14 @@ extern "C" {
 #include "proto/json_text.h"
 }
 #define SIMDJSON_EXCEPTIONS 0
-#include "proto/infer_data.hpp"
+#include "proto/infer_parameters.hpp"
 #include "proto/json_parser.hpp"
 
 #include <charconv>
-#include <cstdarg>
 
 using namespace infer;
-using simdjson::SUCCESS;
 
 namespace {
-
-struct reading {
-    struct arena *arena;
-    struct err *err;
-    struct view binary;  // what follows the JSON
-    size_t binary_used;  // bytes given to tensors so far
-    bool any_shape;      // metadata: -1 allowed
-    size_t json_size;
-};
-
-// "inputs[1] (attention_mask)", written out only when something is wrong.
-struct place {
-    const char *list;
-    uint32_t index;
-    std::string_view name;
-};
-
-__attribute__((format(printf, 4, 5))) enum status
-fail_at(const reading &r, const place &at, enum status status, const char *format, ...) {
-    char text[360];
-    va_list args;
-    va_start(args, format);
-    std::vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (at.name.empty())
-        return err_set(r.err, status, "%s[%u]: %s", at.list, at.index, text);
-    const int shown = at.name.size() < 64 ? int(at.name.size()) : 64;
-    return err_set(r.err, status, "%s[%u] (%.*s): %s", at.list, at.index, shown, at.name.data(),
-                   text);
-}
-
-enum status no_memory(const reading &r) {
-    return err_set(r.err, ST_NO_MEMORY, "no memory for the inference request's tensors");
-}
-
-enum status copy_text(const reading &r, std::string_view text, struct view *out) {
-    const struct view from = {text.data(), text.size()};
-    char *copy = arena_copy(r.arena, from);
-    if (!copy)
-        return no_memory(r);
-    *out = {copy, text.size()};
-    return ST_OK;
-}
 
 enum status parse_root(simdjson::dom::parser *parser, struct view body, size_t json_size,
                        struct err *err, object *out_root) {
@@ -225,9 +180,14 @@ enum status read_json_data(const reading &r, const place &at, const element &fro
     return ST_OK;
 }
 
+enum status check_data(const reading &r, const place &at, const struct tensor *tensor) {
+    struct err why = {};
+    const enum status status = infer_data_check(tensor, &why);
+    return status == ST_OK ? ST_OK : fail_at(r, at, status, "%s", why.text);
+}
+
 // The next size bytes of the binary part.
-enum status take_binary(reading &r, const place &at, size_t count, uint64_t size,
-                        struct tensor *tensor) {
+enum status take_binary(reading &r, const place &at, uint64_t size, struct tensor *tensor) {
     const size_t left = r.binary.size - r.binary_used;
     if (size > left)
         return fail_at(r, at, ST_INVALID,
@@ -236,67 +196,57 @@ enum status take_binary(reading &r, const place &at, size_t count, uint64_t size
     tensor->data = r.binary.data + r.binary_used;
     tensor->size = size_t(size);
     r.binary_used += size_t(size);
-    if (tensor->dtype == DTYPE_BYTES) {
-        if (!tensor_bytes_valid(tensor->data, tensor->size, count))
-            return fail_at(r, at, ST_INVALID,
-                           "its %zu bytes of binary data are not %zu elements, each a 4-byte "
-                           "length and that many bytes", tensor->size, count);
-        return ST_OK;
-    }
+    return check_data(r, at, tensor);
+}
+
+enum status take_shared(const reading &r, const place &at, const struct shared_place *shared,
+                        size_t count, struct tensor *tensor) {
     const size_t width = dtype_size(tensor->dtype);
-    if (count > SIZE_MAX / width || tensor->size != count * width) {
+    tensor->size = size_t(shared->size);
+    if (width > 0 && shared->size != count * width) {
         char shape[96];
-        return fail_at(r, at, ST_INVALID, "binary_data_size is %zu, shape %s of %s needs %zu",
-                       tensor->size, tensor_shape_text(tensor->shape, tensor->rank, shape, 96),
+        return fail_at(r, at, ST_INVALID, "shared_memory_byte_size is %llu, shape %s of %s needs %zu",
+                       static_cast<unsigned long long>(shared->size),
+                       tensor_shape_text(tensor->shape, tensor->rank, shape, 96),
                        dtype_name(tensor->dtype), count * width);
-    }
-    if (tensor->dtype == DTYPE_BOOL) {
-        const unsigned char *bytes = static_cast<const unsigned char *>(tensor->data);
-        for (size_t i = 0; i < tensor->size; i++)
-            if (bytes[i] > 1)
-                return fail_at(r, at, ST_INVALID, "data[%zu] is %u, BOOL takes 0 or 1", i,
-                               unsigned(bytes[i]));
     }
     return ST_OK;
 }
 
 enum status read_tensor_data(reading &r, const place &at, const tensor_members &m,
-                             struct tensor *tensor) {
-    member known[] = {{"binary_data_size", {}, false}, {"shared_memory_region", {}, false}};
-    const member &parameters = m.all[m.PARAMETERS];
+                             struct tensor *tensor, struct shared_place *out_shared) {
     const member &data = m.all[m.DATA];
-    if (parameters.is_present) {
-        object members;
-        if (parameters.value.get(members) != SUCCESS)
-            return fail_at(r, at, ST_INVALID, "parameters must be an object");
-        if (const char *twice = find_members(members, known, 2))
-            return fail_at(r, at, ST_INVALID, "parameter %s comes twice", twice);
-    }
-    if (known[1].is_present)
-        return fail_at(r, at, ST_UNSUPPORTED, "shared memory is not supported");
+    struct tensor_parameters parameters;
+    const enum status status =
+        read_tensor_parameters(r, at, m.all[m.PARAMETERS], &parameters);
+    if (status != ST_OK)
+        return status;
     size_t count = 0;
     if (!tensor_elements(tensor->shape, tensor->rank, &count))
         return fail_at(r, at, ST_INVALID, "shape has more elements than can be counted");
-    if (known[0].is_present) {
-        uint64_t size = 0;
-        if (known[0].value.get(size) != SUCCESS)
-            return fail_at(r, at, ST_INVALID, "binary_data_size must be a number of bytes");
-        if (data.is_present)
-            return fail_at(r, at, ST_INVALID, "has both data and binary_data_size");
-        return take_binary(r, at, count, size, tensor);
-    }
+    const bool is_shared = parameters.shared.region.size > 0;
+    if (data.is_present && (parameters.has_size || is_shared))
+        return fail_at(r, at, ST_INVALID, "has both data and %s",
+                       is_shared ? "shared_memory_region" : "binary_data_size");
+    if (parameters.has_size && is_shared)
+        return fail_at(r, at, ST_INVALID, "has both binary_data_size and shared_memory_region");
+    *out_shared = parameters.shared;
+    if (is_shared)
+        return take_shared(r, at, out_shared, count, tensor);
+    if (parameters.has_size)
+        return take_binary(r, at, parameters.binary_size, tensor);
     if (data.is_present)
         return read_json_data(r, at, data.value, count, tensor);
     const size_t width = dtype_size(tensor->dtype);
     // The size may be left out where the shape gives it.
-    if (r.binary.size == 0 || width == 0 || count > SIZE_MAX / width)
+    if (r.binary.size == 0 || width == 0)
         return fail_at(r, at, ST_INVALID, "data is missing");
-    return take_binary(r, at, count, uint64_t(count) * width, tensor);
+    return take_binary(r, at, uint64_t(count) * width, tensor);
 }
 
-// has_data: false for metadata.
+// has_data: false for metadata. A tensor that is in shared memory is said to be in out_shared.
 enum status read_tensor(reading &r, const element &from, const char *list, uint32_t index,
-                        bool has_data, struct tensor *tensor) {
+                        bool has_data, struct tensor *tensor, struct shared_place *out_shared) {
     place at = {list, index, {}};
     object members;
     tensor_members m;
@@ -324,11 +274,24 @@ enum status read_tensor(reading &r, const element &from, const char *list, uint3
     status = read_shape(r, at, m.all[m.SHAPE], tensor);
     if (status != ST_OK || !has_data)
         return status;
-    return read_tensor_data(r, at, m, tensor);
+    return read_tensor_data(r, at, m, tensor, out_shared);
 }
 
+enum status keep_shared(const reading &r, const struct shared_place &shared, uint32_t index,
+                        size_t count, struct shared_place **wanted, struct shared_place **places) {
+    if (!wanted)
+        return err_set(r.err, ST_INVALID, "the tensor is in shared memory, which was not asked for");
+    if (!*places)
+        *places = static_cast<struct shared_place *>(arena_array(r.arena, count, sizeof **places));
+    if (!*places)
+        return no_memory(r);
+    (*places)[index] = shared;
+    return ST_OK;
+}
+
+// out_shared (by tensor, or NULL) is for requests; elsewhere nothing can be shared.
 enum status read_tensors(reading &r, const member &from, bool has_data, struct tensor **out,
-                         uint32_t *out_count) {
+                         uint32_t *out_count, struct shared_place **out_shared) {
     const char *list_name = from.name.data();
     array list;
     if (!from.is_present)
@@ -343,9 +306,14 @@ enum status read_tensors(reading &r, const member &from, bool has_data, struct t
         static_cast<struct tensor *>(arena_array(r.arena, count + 1, sizeof *tensors));
     if (!tensors)
         return no_memory(r);
+    struct shared_place *places = nullptr;
     uint32_t index = 0;
     for (const element e : list) {
-        const enum status status = read_tensor(r, e, list_name, index, has_data, &tensors[index]);
+        struct shared_place shared = {};
+        enum status status =
+            read_tensor(r, e, list_name, index, has_data, &tensors[index], &shared);
+        if (status == ST_OK && shared.region.size > 0)
+            status = keep_shared(r, shared, index, count, out_shared, &places);
         if (status != ST_OK)
             return status;
         const struct view name = tensors[index].name;
@@ -355,6 +323,8 @@ enum status read_tensors(reading &r, const member &from, bool has_data, struct t
                                "has the same name as %s[%u]", list_name, i);
         index++;
     }
+    if (out_shared)
+        *out_shared = places;
     *out = tensors;
     *out_count = index;
     return ST_OK;
@@ -365,25 +335,6 @@ enum status check_binary_used(const reading &r, const char *list) {
         return ST_OK;
     return err_set(r.err, ST_INVALID, "%zu bytes follow the JSON, the %s account for %zu of them",
                    r.binary.size, list, r.binary_used);
-}
-
-enum status read_request_parameters(const reading &r, const member &from,
-                                    struct infer_request *out) {
-    if (!from.is_present)
-        return ST_OK;
-    object members;
-    if (from.value.get(members) != SUCCESS)
-        return err_set(r.err, ST_INVALID, "parameters must be an object");
-    member known[] = {{"timeout", {}, false}, {"binary_data_output", {}, false}};
-    if (const char *twice = find_members(members, known, 2))
-        return err_set(r.err, ST_INVALID, "parameters: %s comes twice", twice);
-    out->has_timeout = known[0].is_present;
-    if (out->has_timeout && known[0].value.get(out->timeout_us) != SUCCESS)
-        return err_set(r.err, ST_INVALID,
-                       "parameters: timeout must be a whole number of microseconds");
-    if (known[1].is_present && known[1].value.get(out->wants_binary) != SUCCESS)
-        return err_set(r.err, ST_INVALID, "parameters: binary_data_output must be true or false");
-    return ST_OK;
 }
 
 enum status read_output(const reading &r, const element &from, uint32_t index, bool wants_binary,
@@ -401,25 +352,31 @@ enum status read_output(const reading &r, const element &from, uint32_t index, b
     at.name = name;
     *out = {};
     out->wants_binary = wants_binary;
-    const enum status status = copy_text(r, name, &out->name);
+    enum status status = copy_text(r, name, &out->name);
     if (status != ST_OK || !m[1].is_present)
         return status;
     if (m[1].value.get(members) != SUCCESS)
         return fail_at(r, at, ST_INVALID, "parameters must be an object");
-    member known[] = {{"binary_data", {}, false},
-                      {"classification", {}, false},
-                      {"shared_memory_region", {}, false}};
-    if (const char *twice = find_members(members, known, 3))
+    member known[] = {{"binary_data", {}, false}, {"classification", {}, false}};
+    shared_members shared;
+    const char *twice = find_members(members, known, 2);
+    if (!twice)
+        twice = find_members(members, shared.all, shared.COUNT);
+    if (twice)
         return fail_at(r, at, ST_INVALID, "parameter %s comes twice", twice);
     uint64_t top = 0;
     if (known[0].is_present && known[0].value.get(out->wants_binary) != SUCCESS)
         return fail_at(r, at, ST_INVALID, "binary_data must be true or false");
-    if (known[1].is_present && (known[1].value.get(top) != SUCCESS || top > 1000000))
-        return fail_at(r, at, ST_INVALID, "classification must be a number up to 1000000");
-    if (known[2].is_present)
-        return fail_at(r, at, ST_UNSUPPORTED, "shared memory is not supported");
+    if (known[1].is_present &&
+        (known[1].value.get(top) != SUCCESS || top > uint64_t(INFER_MAX_CLASSES)))
+        return fail_at(r, at, ST_INVALID, "classification must be a number up to %d",
+                       int(INFER_MAX_CLASSES));
     out->classification = uint32_t(top);
-    return ST_OK;
+    status = read_shared(r, at, shared, &out->shared);
+    if (status == ST_OK && top > 0 && out->shared.region.size > 0)
+        return fail_at(r, at, ST_INVALID,
+                       "has both classification and shared_memory_region: classes are sent");
+    return status;
 }
 
 enum status read_outputs(const reading &r, const member &from, struct infer_request *out) {
@@ -487,7 +444,8 @@ extern "C" enum status infer_request_parse(struct view body, size_t json_size, s
     if (status == ST_OK)
         status = read_request_parameters(r, m[PARAMETERS], &request);
     if (status == ST_OK)
-        status = read_tensors(r, m[INPUTS], true, &request.inputs, &request.input_count);
+        status = read_tensors(r, m[INPUTS], true, &request.inputs, &request.input_count,
+                              &request.shared_inputs);
     if (status == ST_OK)
         status = check_binary_used(r, "inputs");
     if (status == ST_OK)
@@ -524,7 +482,8 @@ extern "C" enum status infer_response_parse(struct view body, size_t json_size, 
     if (status == ST_OK)
         status = read_text(r, m[ID], &response.id);
     if (status == ST_OK)
-        status = read_tensors(r, m[OUTPUTS], true, &response.outputs, &response.output_count);
+        status = read_tensors(r, m[OUTPUTS], true, &response.outputs,
+                              &response.output_count, nullptr);
     if (status == ST_OK)
         status = check_binary_used(r, "outputs");
     if (status == ST_OK)
@@ -553,12 +512,41 @@ extern "C" enum status model_metadata_parse(struct view body, struct arena *aren
     if (status == ST_OK)
         status = read_text(r, m[PLATFORM], &metadata.platform);
     if (status == ST_OK)
-        status = read_tensors(r, m[INPUTS], false, &metadata.inputs, &metadata.input_count);
+        status = read_tensors(r, m[INPUTS], false, &metadata.inputs,
+                              &metadata.input_count, nullptr);
     if (status == ST_OK)
-        status = read_tensors(r, m[OUTPUTS], false, &metadata.outputs, &metadata.output_count);
+        status = read_tensors(r, m[OUTPUTS], false, &metadata.outputs,
+                              &metadata.output_count, nullptr);
     if (status == ST_OK)
         *out = metadata;
     return status;
+}
+
+extern "C" enum status infer_data_check(const struct tensor *tensor, struct err *err) {
+    size_t count = 0;
+    if (!tensor_elements(tensor->shape, tensor->rank, &count))
+        return err_set(err, ST_INVALID, "shape has more elements than can be counted");
+    if (tensor->dtype == DTYPE_BYTES) {
+        if (tensor_bytes_valid(tensor->data, tensor->size, count))
+            return ST_OK;
+        return err_set(err, ST_INVALID,
+                       "its %zu bytes of binary data are not %zu elements, each a 4-byte length "
+                       "and that many bytes", tensor->size, count);
+    }
+    const size_t width = dtype_size(tensor->dtype);
+    if (tensor->size != count * width) {
+        char shape[96];
+        return err_set(err, ST_INVALID, "binary_data_size is %zu, shape %s of %s needs %zu",
+                       tensor->size,
+                       tensor_shape_text(tensor->shape, tensor->rank, shape, sizeof shape),
+                       dtype_name(tensor->dtype), count * width);
+    }
+    const unsigned char *bytes = static_cast<const unsigned char *>(tensor->data);
+    for (size_t i = 0; tensor->dtype == DTYPE_BOOL && i < tensor->size; i++)
+        if (bytes[i] > 1)
+            return err_set(err, ST_INVALID, "data[%zu] is %u, BOOL takes 0 or 1", i,
+                           unsigned(bytes[i]));
+    return ST_OK;
 }
 
 // to_chars writes negative zero as "-0", an integer to most readers, which have only one zero.

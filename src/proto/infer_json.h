@@ -12,22 +12,36 @@
 
 enum { INFER_MAX_TENSORS = 256 };
 
+/* Where a tensor's bytes are when they do not come with the message: in a region of shared memory
+ * that the client has registered. */
+struct shared_place {
+    struct view region;    /* its name; empty: the tensor is not shared */
+    uint64_t offset, size; /* bytes */
+};
+
 struct requested_output {
     struct view name;
     bool wants_binary;
-    uint32_t classification; /* 0: none; asked for but not yet served */
+    uint32_t classification; /* 0: none; else so many of the largest elements, as "value:index" */
+    struct shared_place shared;
 };
 
 struct infer_request {
     struct view id;              /* empty when absent */
     struct tensor *inputs;       /* data in host order, ready to run (BYTES: length-prefixed) */
     uint32_t input_count;
+    /* By input; NULL: none is shared. A shared one's data is NULL, its size the place's; the caller
+     * fetches the bytes and checks those of BYTES and BOOL with infer_data_check. */
+    struct shared_place *shared_inputs;
     struct requested_output *outputs; /* empty: all */
     uint32_t output_count;
     bool wants_binary;           /* request-level binary_data_output */
     bool has_timeout;
     uint64_t timeout_us;         /* parameters.timeout */
+    uint64_t priority;           /* parameters.priority; 0: the model's default, 1: the highest */
 };
+
+enum { INFER_MAX_CLASSES = 1000000 };
 
 /* body: the whole body, with 64 readable bytes after it. json_size: value of
  * Inference-Header-Content-Length, or body.size where the header is absent. Tensors that came in
@@ -45,6 +59,11 @@ MUST_CHECK enum status infer_request_parse(struct view body, size_t json_size,
                                            struct arena *arena, struct infer_request *out,
                                            struct err *err);
 
+/* Whether bytes that did not come in JSON are count elements of tensor's datatype: the size, the
+ * lengths inside BYTES, 0 and 1 in BOOL. err says "4 bytes, shape [2] of FP32 needs 8"; whose they
+ * are is for the caller to say. */
+MUST_CHECK enum status infer_data_check(const struct tensor *tensor, struct err *err);
+
 /* The client's side: writes the JSON part (and says its size) and the binary part after it.
  * binary: tensors go as binary, else as JSON data (FP16 and BF16 always as binary: send
  * Inference-Header-Content-Length whenever out grew by more than *out_json_size). A tensor that
@@ -57,6 +76,7 @@ void infer_request_write(struct buf *out, struct view id, const struct tensor *i
 struct infer_output {
     struct tensor tensor;
     bool binary;
+    const struct shared_place *shared; /* where its bytes have been written; NULL: they are sent */
 };
 /* Response body; *out_json_size is what Inference-Header-Content-Length must say when any output
  * is binary (0 otherwise). Floats are printed shortest; NaN and infinities in JSON are an error

@@ -142,8 +142,21 @@ static enum status write_data(struct buf *out, const struct tensor *tensor, size
     return ST_OK;
 }
 
-static enum status write_tensor(struct buf *out, const struct tensor *tensor, bool binary,
+static void write_place(struct buf *out, const struct shared_place *place, size_t size) {
+    buf_text(out, ",\"parameters\":{\"shared_memory_region\":");
+    buf_json_string(out, place->region);
+    if (place->offset) {
+        buf_text(out, ",\"shared_memory_offset\":");
+        buf_u64(out, place->offset);
+    }
+    buf_text(out, ",\"shared_memory_byte_size\":");
+    buf_u64(out, size);
+    buf_char(out, '}');
+}
+
+static enum status write_tensor(struct buf *out, const struct infer_output *output,
                                 struct err *err) {
+    const struct tensor *tensor = &output->tensor;
     size_t count = 0;
     const size_t width = dtype_size(tensor->dtype);
     if (!tensor_elements(tensor->shape, tensor->rank, &count) ||
@@ -163,7 +176,9 @@ static enum status write_tensor(struct buf *out, const struct tensor *tensor, bo
     }
     buf_char(out, ']');
     enum status status = ST_OK;
-    if (binary) {
+    if (output->shared) {
+        write_place(out, output->shared, tensor->size);
+    } else if (output->binary) {
         buf_text(out, ",\"parameters\":{\"binary_data_size\":");
         buf_u64(out, tensor->size);
         buf_char(out, '}');
@@ -182,6 +197,10 @@ static void write_member(struct buf *out, const char *name, struct view text) {
     buf_text(out, "\":");
     buf_json_string(out, text);
     buf_char(out, ',');
+}
+
+static bool is_sent_binary(const struct infer_output *output) {
+    return output->binary && !output->shared;
 }
 
 enum status infer_response_write(struct buf *out, struct view model_name, struct view model_version,
@@ -204,13 +223,13 @@ enum status infer_response_write(struct buf *out, struct view model_name, struct
     for (uint32_t i = 0; i < count && status == ST_OK; i++) {
         if (i > 0)
             buf_char(out, ',');
-        any_binary |= outputs[i].binary;
-        status = write_tensor(out, &outputs[i].tensor, outputs[i].binary, err);
+        any_binary |= is_sent_binary(&outputs[i]);
+        status = write_tensor(out, &outputs[i], err);
     }
     buf_text(out, "]}");
     const size_t json_size = out->size - start;
     for (uint32_t i = 0; i < count && status == ST_OK; i++)
-        if (outputs[i].binary && outputs[i].tensor.size > 0)
+        if (is_sent_binary(&outputs[i]) && outputs[i].tensor.size > 0)
             buf_append(out, outputs[i].tensor.data, outputs[i].tensor.size);
     if (status == ST_OK && out->failed)
         status = err_set(err, ST_NO_MEMORY, "no memory for the response");
@@ -239,8 +258,9 @@ void infer_request_write(struct buf *out, struct view id, const struct tensor *i
     for (uint32_t i = 0; i < input_count && is_good; i++) {
         if (i > 0)
             buf_char(out, ',');
-        const bool as_binary = binary || must_be_binary(&inputs[i]);
-        is_good = write_tensor(out, &inputs[i], as_binary, NULL) == ST_OK;
+        const struct infer_output input = {.tensor = inputs[i],
+                                           .binary = binary || must_be_binary(&inputs[i])};
+        is_good = write_tensor(out, &input, NULL) == ST_OK;
     }
     buf_text(out, "]}");
     *out_json_size = out->size - start;

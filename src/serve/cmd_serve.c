@@ -32,6 +32,8 @@ static const struct option_spec OPTIONS[] = {
      1099511627776.0, NULL, "largest request body; a larger one gets 413"},
     {"max-header", OPT_UINT, offsetof(struct serve_config, max_header), "BYTES", "16KiB", 256,
      65536, NULL, "largest request header; a larger one gets 431"},
+    {"max-shared-regions", OPT_UINT, offsetof(struct serve_config, max_shared_regions), "N", "1024",
+     0, 65536, NULL, "regions of shared memory that clients may register; 0: shared memory is off"},
     {"request-timeout-ms", OPT_UINT, offsetof(struct serve_config, request_timeout_ms), "N", "0", 0,
      86400000, NULL,
      "answer 504 when a request is not done N ms after it arrived whole; 0: never. A request's "
@@ -161,7 +163,7 @@ static enum status announce(const struct serve_config *config, const struct serv
 static int run(const struct serve_config *config) {
     struct err err = {.text = ""};
     struct engine *engine = NULL;
-    raise_descriptor_limit(config->max_connections);
+    raise_descriptor_limit(config->max_connections + config->max_shared_regions);
     /* A trace that meets ulimit -f is a failed write, not the end of the server. */
     (void)signal(SIGXFSZ, SIG_IGN);
     enum status status = engine_create(&config->engine, &engine, &err);

@@ -41,6 +41,8 @@ void exchange_release(struct exchange *exchange) {
     exchange->id = (struct view){.data = NULL};
     exchange->incoming = (struct infer_body){.json_size = 0};
     exchange->wanted = NULL;
+    exchange->inputs = NULL;
+    exchange->shared_inputs = NULL;
     exchange->wants_binary = false;
     exchange->body_deadline_ns = 0;
     exchange->answer_json_size = 0;

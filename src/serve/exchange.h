@@ -45,6 +45,8 @@ struct exchange {
     struct infer_body incoming;
     struct view id;            /* the client's; empty: none */
     const struct requested_output *wanted; /* NULL: all outputs */
+    struct tensor *inputs;     /* the request's, while those in shared memory are fetched */
+    const struct shared_place *shared_inputs; /* by input; NULL: none is shared */
     bool wants_binary;         /* where wanted is NULL */
     uint64_t body_deadline_ns; /* by the body's own timeout */
 

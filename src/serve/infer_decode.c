@@ -136,13 +136,8 @@ static enum status take_wanted(struct exchange *exchange, const struct infer_req
     struct view *names = arena_array(&request->arena, parsed->output_count, sizeof *names);
     if (!names)
         return err_set(&request->err, ST_NO_MEMORY, "no memory for the outputs' names");
-    for (uint32_t i = 0; i < parsed->output_count; i++) {
-        if (parsed->outputs[i].classification)
-            return err_set(&request->err, ST_UNSUPPORTED,
-                           "outputs[%u] (%.*s): classification is not supported", i,
-                           VIEW_ARGS(parsed->outputs[i].name));
+    for (uint32_t i = 0; i < parsed->output_count; i++)
         names[i] = parsed->outputs[i].name;
-    }
     request->wanted = names;
     request->wanted_count = parsed->output_count;
     exchange->wanted = parsed->outputs;

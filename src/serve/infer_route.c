@@ -19,10 +19,13 @@ static enum status encode(struct exchange *exchange, struct buf *out) {
             return err_set(&request->err, ST_NO_MEMORY, "no memory for %u outputs",
                            request->output_count);
     }
-    for (uint32_t i = 0; i < request->output_count; i++)
+    for (uint32_t i = 0; i < request->output_count; i++) {
+        const struct requested_output *wanted = exchange->wanted ? &exchange->wanted[i] : NULL;
         outputs[i] = (struct infer_output){
             .tensor = request->outputs[i],
-            .binary = exchange->wanted ? exchange->wanted[i].wants_binary : exchange->wants_binary};
+            .binary = wanted ? wanted->wants_binary : exchange->wants_binary,
+            .shared = wanted && wanted->shared.region.size ? &wanted->shared : NULL};
+    }
     const struct model *model = request->model->model;
     return infer_response_write(out, view_of(model->name), view_of(model->version), exchange->id,
                                 outputs, request->output_count,
@@ -37,8 +40,11 @@ static size_t encode_bytes(const struct exchange *exchange) {
     for (uint32_t i = 0; i < request->output_count; i++) {
         const struct tensor *tensor = &request->outputs[i];
         const size_t size = dtype_size(tensor->dtype);
-        if (exchange->wanted ? exchange->wanted[i].wants_binary : exchange->wants_binary)
-            continue;
+        if (exchange->wanted ? exchange->wanted[i].wants_binary ||
+                                   exchange->wanted[i].shared.region.size ||
+                                   exchange->wanted[i].classification
+                             : exchange->wants_binary)
+            continue; /* the last two: infer_outputs_finish_bytes */
         bytes += size ? tensor->size / size * 8 : tensor->size;
     }
     return bytes;

@@ -9,11 +9,15 @@
 
 #include "base/clock.h"
 #include "engine/work.h"
+#include "serve/infer_tensors.h"
 #include "serve/slow_log.h"
 #include <stdlib.h>
 
-/* JSON of this size takes the loop about as long as handing it to a worker and back. */
-enum { LOOP_ANSWER_BYTES = 16 * 1024 };
+enum {
+    /* JSON of this size takes the loop about as long as handing it to a worker and back. */
+    LOOP_ANSWER_BYTES = 16 * 1024,
+    LOOP_FETCH_BYTES = 256 * 1024 /* copied out of shared memory: likewise */
+};
 
 static struct exchange *exchange_of(struct request *request) {
     return request->owner;
@@ -73,10 +77,19 @@ static void log_failure(struct server *server, const struct exchange *exchange,
 
 /* ---- encoding ---- */
 
+static enum status encode(struct exchange *exchange, struct buf *out) {
+    const enum status status = infer_outputs_finish(exchange);
+    return status == ST_OK ? exchange->front->encode(exchange, out) : status;
+}
+
+static size_t encode_bytes(const struct exchange *exchange) {
+    return exchange->front->encode_bytes(exchange) + infer_outputs_finish_bytes(exchange);
+}
+
 static void encode_large(struct exchange *exchange) {
     struct request *request = &exchange->request;
     request->trace.at[AT_ENCODE_START] = mono_ns();
-    request->status = exchange->front->encode(exchange, &exchange->answer);
+    request->status = encode(exchange, &exchange->answer);
     exchange->is_encoded = true;
     request->trace.at[AT_ENCODED] = mono_ns();
     exchange_tell(exchange, NOTE_DONE);
@@ -96,7 +109,7 @@ static void run_encode(struct pool_job *job, unsigned worker) {
 static void on_request_done(struct request *request) {
     struct exchange *exchange = exchange_of(request);
     if (request->status == ST_OK && !flag_is_up(&request->job.is_cancelled) &&
-        exchange->front->encode_bytes(exchange) > LOOP_ANSWER_BYTES) {
+        encode_bytes(exchange) > LOOP_ANSWER_BYTES) {
         if (role_get() == ROLE_WORKER) {
             encode_large(exchange);
             return;
@@ -117,7 +130,7 @@ static uint64_t answer(struct exchange *exchange, uint64_t now_ns) {
     if (!exchange->is_encoded) {
         request->trace.at[AT_ENCODE_START] = now_ns;
         if (request->status == ST_OK)
-            request->status = exchange->front->encode(exchange, &server->body);
+            request->status = encode(exchange, &server->body);
         request->trace.at[AT_ENCODED] = mono_ns();
     }
     request->trace.bytes_out = clamp_u32(body->size);
@@ -170,12 +183,22 @@ static uint64_t deadline_of(const struct exchange *exchange, const struct infer_
 
 /* ---- decoding, submitting ---- */
 
+/* *out_bytes: what is still to be fetched from shared memory. */
+static enum status decode(struct exchange *exchange, struct infer_request *out_parsed,
+                          size_t *out_bytes) {
+    const enum status status = exchange->front->decode(exchange, out_parsed);
+    take_id(exchange, out_parsed->id);
+    return status == ST_OK ? infer_inputs_locate(exchange, out_parsed, out_bytes) : status;
+}
+
 /* A worker: what the loop does with a small body, and the rest is told to the loop. */
 static enum status decode_large(struct request *request) {
     struct exchange *exchange = exchange_of(request);
     struct infer_request parsed = {.id = {.data = NULL}};
-    const enum status status = exchange->front->decode(exchange, &parsed);
-    take_id(exchange, parsed.id);
+    size_t bytes = 0;
+    enum status status = decode(exchange, &parsed, &bytes);
+    if (status == ST_OK)
+        status = infer_inputs_fetch(exchange);
     if (status != ST_OK)
         return status;
     const uint64_t deadline_ns = deadline_of(exchange, &parsed);
@@ -196,12 +219,22 @@ static enum status submit_large(struct exchange *exchange) {
     return status == ST_OK ? engine_submit(exchange->server->engine, request) : status;
 }
 
+/* A worker: the body is decoded, tensors of it are in shared memory. */
+static enum status fetch_large(struct request *request) {
+    return infer_inputs_fetch(exchange_of(request));
+}
+
 static enum status submit(struct exchange *exchange) {
     struct request *request = &exchange->request;
     struct infer_request parsed = {.id = {.data = NULL}};
-    enum status status = exchange->front->decode(exchange, &parsed);
-    take_id(exchange, parsed.id);
-    request->trace.at[AT_DECODED] = mono_ns();
+    size_t bytes = 0;
+    enum status status = decode(exchange, &parsed, &bytes);
+    if (status == ST_OK && bytes > LOOP_FETCH_BYTES)
+        request->decode = fetch_large;
+    else if (status == ST_OK)
+        status = infer_inputs_fetch(exchange);
+    if (!request->decode)
+        request->trace.at[AT_DECODED] = mono_ns();
     if (status != ST_OK)
         return status;
     request->deadline_ns = deadline_of(exchange, &parsed);

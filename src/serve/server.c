@@ -128,6 +128,9 @@ enum status server_init(struct server *server, const struct serve_config *config
                               .failure_limit = {.per_second = 5},
                               .start_wall_ns = wall_ns()};
     mpsc_init(&server->notes);
+    server->shared_memory = shared_memory_create(config->max_shared_regions);
+    if (!server->shared_memory)
+        return err_set(err, ST_NO_MEMORY, "no memory for the table of shared memory regions");
     buf_init(&server->head);
     buf_init(&server->extra);
     buf_init(&server->body);
@@ -173,6 +176,7 @@ void server_done(struct server *server) {
     close_handles(server);
     exchange_pool_done(server); /* their timers are the loop's */
     loop_free(server->loop);
+    shared_memory_free(server->shared_memory);
     buf_done(&server->head);
     buf_done(&server->extra);
     buf_done(&server->body);

@@ -12,6 +12,7 @@
 #include "measure/histogram.h"
 #include "net/conn.h"
 #include "net/loop.h"
+#include "serve/shared_memory.h"
 
 struct serve_config {
     struct engine_config engine;
@@ -19,6 +20,7 @@ struct serve_config {
     uint64_t http_port, metrics_port;          /* 0: any free one */
     uint64_t max_body, max_header;             /* bytes */
     uint64_t max_connections;
+    uint64_t max_shared_regions;               /* 0: shared memory is off */
     uint64_t request_timeout_ms;               /* 0: none */
     uint64_t read_timeout_ns, idle_timeout_ns; /* 0: none */
     uint64_t slow_ms;                          /* 0: no slow log */
@@ -48,6 +50,7 @@ struct server {
     const struct serve_config *config;
     struct engine *engine;
     struct trace_ring *ring; /* the loop's */
+    struct shared_memory *shared_memory; /* any thread's */
     struct loop *loop;
     struct loop_wake *wake;
     struct loop_timer *sweep_timer, *drain_timer;

@@ -288,13 +288,86 @@ static void checks_requested_outputs(void **state) {
                "outputs[0] (y): binary_data must be true or false");
     expect_bad("{" ONE ",\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":-1}}]}",
                "outputs[0] (y): classification must be a number up to 1000000");
-    expect_bad_binary("{" ONE ",\"outputs\":[{\"name\":\"y\",\"parameters\":"
-                      "{\"shared_memory_region\":\"r\"}}]}", NULL, 0, ST_UNSUPPORTED,
-                      "outputs[0] (y): shared memory is not supported");
+    expect_bad("{" ONE ",\"outputs\":[{\"name\":\"y\",\"parameters\":"
+               "{\"shared_memory_region\":\"r\"}}]}",
+               "outputs[0] (y): shared_memory_byte_size must be a number of bytes");
+    expect_bad("{" ONE ",\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":1,"
+               "\"shared_memory_region\":\"r\",\"shared_memory_byte_size\":4}}]}",
+               "outputs[0] (y): has both classification and shared_memory_region: classes are sent");
     struct fixture f;
     expect_good(&f, "{" ONE ",\"outputs\":[]}");
     assert_int_equal(f.request.output_count, 0);
     done(&f);
+}
+
+#define SHARED(type, shape, parameters)                                                        \
+    "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"" type "\",\"shape\":" shape                   \
+    ",\"parameters\":{" parameters "}}]}"
+#define REGION "\"shared_memory_region\":\"r\""
+
+static void tells_which_tensors_are_in_shared_memory(void **state) {
+    (void)state;
+    struct fixture f;
+    expect_good(&f, "{\"inputs\":[{\"name\":\"a\",\"datatype\":\"INT8\",\"shape\":[1],\"data\":[1]},"
+                    "{\"name\":\"b\",\"datatype\":\"FP32\",\"shape\":[2,2],\"parameters\":{" REGION
+                    ",\"shared_memory_offset\":64,\"shared_memory_byte_size\":16}}],"
+                    "\"outputs\":[{\"name\":\"y\",\"parameters\":{" REGION
+                    ",\"shared_memory_byte_size\":128}}]}");
+    const struct shared_place *places = f.request.shared_inputs;
+    assert_int_equal(places[0].region.size, 0);
+    assert_true(view_is(places[1].region, "r"));
+    assert_int_equal(places[1].offset, 64);
+    assert_int_equal(places[1].size, 16);
+    assert_null(f.request.inputs[1].data);
+    assert_int_equal(f.request.inputs[1].size, 16);
+    assert_true(view_is(f.request.outputs[0].shared.region, "r"));
+    assert_int_equal(f.request.outputs[0].shared.offset, 0);
+    assert_int_equal(f.request.outputs[0].shared.size, 128);
+    done(&f);
+    expect_good(&f, "{" ONE "}");
+    assert_null(f.request.shared_inputs);
+    done(&f);
+}
+
+static void refuses_places_in_shared_memory_that_cannot_be(void **state) {
+    (void)state;
+    expect_bad(SHARED("INT8", "[1]", "\"shared_memory_byte_size\":1"),
+               "inputs[0] (x): shared_memory_region is missing");
+    expect_bad(SHARED("INT8", "[1]", REGION),
+               "inputs[0] (x): shared_memory_byte_size must be a number of bytes");
+    expect_bad(SHARED("INT8", "[1]", REGION ",\"shared_memory_byte_size\":-1"),
+               "inputs[0] (x): shared_memory_byte_size must be a number of bytes");
+    expect_bad(SHARED("INT8", "[1]", REGION ",\"shared_memory_byte_size\":1,"
+                                            "\"shared_memory_offset\":-8"),
+               "inputs[0] (x): shared_memory_offset must be a number of bytes");
+    expect_bad(SHARED("INT8", "[1]", "\"shared_memory_region\":\"\",\"shared_memory_byte_size\":1"),
+               "inputs[0] (x): shared_memory_region must be a region's name");
+    expect_bad(SHARED("INT32", "[2]", REGION ",\"shared_memory_byte_size\":4"),
+               "inputs[0] (x): shared_memory_byte_size is 4, shape [2] of INT32 needs 8");
+    expect_bad(SHARED("INT8", "[1]", REGION ",\"shared_memory_byte_size\":1,\"binary_data_size\":1"),
+               "inputs[0] (x): has both binary_data_size and shared_memory_region");
+    expect_bad("{\"inputs\":[{\"name\":\"x\",\"datatype\":\"INT8\",\"shape\":[1],\"data\":[1],"
+               "\"parameters\":{" REGION ",\"shared_memory_byte_size\":1}}]}",
+               "inputs[0] (x): has both data and shared_memory_region");
+}
+
+static void takes_a_priority_and_refuses_sequences(void **state) {
+    (void)state;
+    struct fixture f;
+    expect_good(&f, "{" ONE ",\"parameters\":{\"priority\":2,\"sequence_id\":0,"
+                    "\"sequence_start\":false,\"sequence_end\":false,\"mine\":[1]}}");
+    assert_int_equal(f.request.priority, 2);
+    done(&f);
+    expect_good(&f, "{" ONE ",\"parameters\":{\"sequence_id\":\"\"}}");
+    done(&f);
+    expect_bad("{" ONE ",\"parameters\":{\"priority\":-1}}",
+               "parameters: priority must be a whole number from 0 on");
+    expect_bad_binary("{" ONE ",\"parameters\":{\"sequence_id\":7}}", NULL, 0, ST_UNSUPPORTED,
+                      "parameters: sequence_id: a model that keeps state between the requests of a "
+                      "sequence is not supported");
+    expect_bad_binary("{" ONE ",\"parameters\":{\"sequence_start\":true}}", NULL, 0, ST_UNSUPPORTED,
+                      "parameters: sequence_start: a model that keeps state between the requests of "
+                      "a sequence is not supported");
 }
 
 #define BINARY(type, shape, size)                                                              \
@@ -336,9 +409,6 @@ static void checks_binary_sizes(void **state) {
     expect_bad_binary("{\"inputs\":[{\"name\":\"x\",\"datatype\":\"INT8\",\"shape\":[1],"
                       "\"data\":[1],\"parameters\":{\"binary_data_size\":1}}]}", "a", 1, ST_INVALID,
                       "inputs[0] (x): has both data and binary_data_size");
-    expect_bad_binary("{\"inputs\":[{\"name\":\"x\",\"datatype\":\"INT8\",\"shape\":[1],"
-                      "\"parameters\":{\"shared_memory_region\":\"r\"}}]}", NULL, 0,
-                      ST_UNSUPPORTED, "inputs[0] (x): shared memory is not supported");
     struct fixture f = {0};
     arena_init(&f.arena);
     f.body = body_of("{}", NULL, 0);
@@ -528,6 +598,9 @@ static void a_model_may_have_no_inputs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_which_tensors_are_in_shared_memory),
+        cmocka_unit_test(refuses_places_in_shared_memory_that_cannot_be),
+        cmocka_unit_test(takes_a_priority_and_refuses_sequences),
         cmocka_unit_test(reads_a_whole_request),
         cmocka_unit_test(keeps_integers_exact_over_their_range),
         cmocka_unit_test(refuses_integers_out_of_range),
