@@ -5,7 +5,7 @@
  * of its own: a failed write puts the connection on the loop's list of failures, which is worked
  * off at the end of the turn (conn_report_failures).
  *
- * Read next: connect.c (client), listener.c (server). */
+ * Read next: connect.c (client), listener.c (server), conn_tls.c. */
 #include "base/clock.h"
 #include "net/conn_internal.h"
 
@@ -42,22 +42,24 @@ static void unlist_failure(struct conn *conn) {
         conn->failed_next->failed_previous = conn->failed_previous;
 }
 
-/* Nothing can be sent any more. */
-static void break_conn(struct conn *conn) {
+void conn_break(struct conn *conn) {
     if (conn->is_broken)
         return;
     conn->is_broken = true;
     (void)uv_read_stop((uv_stream_t *)&conn->tcp);
-    list_failure(conn);
+    if (conn->connecting)
+        conn_tls_broke(conn); /* nobody else writes while connecting */
+    else
+        list_failure(conn);
 }
 
-static void tell_end(struct conn *conn) {
+void conn_tell_end(struct conn *conn) {
     conn->has_ended = true;
-    if (conn->events->on_end)
+    if (conn->events && conn->events->on_end)
         conn->events->on_end(conn, conn->ctx);
 }
 
-static void tell_drained(struct conn *conn) {
+void conn_tell_drained(struct conn *conn) {
     if (conn->events && conn->events->on_drained)
         conn->events->on_drained(conn, conn->ctx, mono_ns());
 }
@@ -70,9 +72,9 @@ void conn_report_failures(struct loop *loop) {
         if (conn->is_finishing)
             conn_close(conn);
         else if (!conn->has_ended)
-            tell_end(conn);
+            conn_tell_end(conn);
         else
-            tell_drained(conn); /* the owner may be waiting for that to close */
+            conn_tell_drained(conn); /* the owner may be waiting for that to close */
     }
 }
 
@@ -92,6 +94,7 @@ struct conn *conn_new(struct loop *loop) {
 void conn_release(struct conn *conn) {
     loop_enter(conn->loop);
     connecting_free(conn->connecting);
+    conn_tls_free(conn->tls);
     if (conn->events && conn->events->on_closed)
         conn->events->on_closed(conn->ctx);
     free(conn);
@@ -125,7 +128,7 @@ static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
     }
     size_t room = 0;
     char *to = NULL;
-    if (conn->events->read_room && !conn->is_finishing)
+    if (!conn->tls && conn->events->read_room && !conn->is_finishing)
         to = conn->events->read_room(conn, conn->ctx, &room);
     if (!to || room == 0) {
         to = conn->loop->read_bytes;
@@ -140,27 +143,36 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *room) {
     struct conn *conn = stream->data;
     loop_enter(conn->loop);
     if (size > 0) {
-        if (!conn->is_finishing)
+        if (conn->tls)
+            conn_tls_received(conn, (struct view){.data = room->base, .size = (size_t)size});
+        else if (!conn->is_finishing)
             conn->events->on_data(conn, conn->ctx, room->base, (size_t)size);
         return;
     }
     if (size == 0 || size == UV_ENOBUFS) /* nothing to read after all, or not now */
         return;
     (void)uv_read_stop(stream);
+    if (conn->tls && conn_tls_ended(conn))
+        return;
     if (size != UV_EOF)
         conn->is_broken = true;
     unlist_failure(conn);
     if (!conn->is_finishing)
-        tell_end(conn);
+        conn_tell_end(conn);
     else
         conn_close(conn); /* all that was written has been acknowledged, or never will be */
+}
+
+int conn_read_start(struct conn *conn) {
+    const int failed = uv_read_start((uv_stream_t *)&conn->tcp, give_room, on_read);
+    return failed == UV_EALREADY ? 0 : failed; /* reads already: no harm */
 }
 
 void conn_start(struct conn *conn, const struct conn_events *events, void *ctx) {
     assert(!conn->events && events->on_data);
     conn->events = events;
     conn->ctx = ctx;
-    if (uv_read_start((uv_stream_t *)&conn->tcp, give_room, on_read) != 0)
+    if (conn_read_start(conn) != 0)
         conn->is_broken = true;
     if (conn->is_broken) /* perhaps by a write before this */
         list_failure(conn);
@@ -173,7 +185,7 @@ void conn_pause_reading(struct conn *conn) { (void)uv_read_stop((uv_stream_t *)&
 void conn_resume_reading(struct conn *conn) {
     if (conn->has_ended || conn->is_broken || conn->is_closing)
         return;
-    (void)uv_read_start((uv_stream_t *)&conn->tcp, give_room, on_read); /* reads already: no harm */
+    (void)conn_read_start(conn);
 }
 
 static void on_written(uv_write_t *request, int status) {
@@ -185,9 +197,11 @@ static void on_written(uv_write_t *request, int status) {
     if (conn->is_closing)
         return;
     if (status < 0)
-        break_conn(conn);
+        conn_break(conn);
+    else if (conn->tls)
+        conn_tls_written(conn);
     else if (conn->writes_pending == 0 && !conn->is_finishing && !conn->is_broken)
-        tell_drained(conn);
+        conn_tell_drained(conn);
 }
 
 /* The first sent bytes of head and body together are with the kernel. */
@@ -197,7 +211,7 @@ static void queue_rest(struct conn *conn, struct view head, struct view body, si
     const size_t body_left = body.size - (sent - head_sent);
     struct send *send = malloc(sizeof *send + head_left + body_left);
     if (!send) {
-        break_conn(conn); /* a message without its end is worth nothing */
+        conn_break(conn); /* a message without its end is worth nothing */
         return;
     }
     if (head_left > 0)
@@ -209,18 +223,16 @@ static void queue_rest(struct conn *conn, struct view head, struct view body, si
     const uv_buf_t rest = {.base = send->bytes, .len = head_left + body_left};
     if (uv_write(&send->request, (uv_stream_t *)&conn->tcp, &rest, 1, on_written) != 0) {
         free(send);
-        break_conn(conn);
+        conn_break(conn);
         return;
     }
     conn->writes_pending++;
 }
 
-bool conn_write(struct conn *conn, struct view head, struct view body) {
+static bool send_parts(struct conn *conn, struct view head, struct view body, bool wait) {
     const size_t size = head.size + body.size;
-    if (size == 0 || !conn_can_write(conn))
-        return true;
     size_t sent = 0;
-    if (conn->writes_pending == 0) {
+    if (conn->writes_pending == 0 && !wait) {
         /* The casts: uv_buf_t has no const, and writing does not write to it. */
         const uv_buf_t parts[2] = {{.base = (char *)head.data, .len = head.size},
                                    {.base = (char *)body.data, .len = body.size}};
@@ -228,7 +240,7 @@ bool conn_write(struct conn *conn, struct view head, struct view body) {
         const unsigned count = (head.size > 0 ? 1u : 0u) + (body.size > 0 ? 1u : 0u);
         const int result = uv_try_write((uv_stream_t *)&conn->tcp, parts + first, count);
         if (result < 0 && result != UV_EAGAIN) {
-            break_conn(conn);
+            conn_break(conn);
             return true;
         }
         sent = result > 0 ? (size_t)result : 0;
@@ -239,16 +251,31 @@ bool conn_write(struct conn *conn, struct view head, struct view body) {
     return conn->is_broken;
 }
 
+bool conn_send(struct conn *conn, struct view bytes, bool wait) {
+    return send_parts(conn, bytes, (struct view){.data = NULL}, wait);
+}
+
+bool conn_write(struct conn *conn, struct view head, struct view body) {
+    if (head.size + body.size == 0 || !conn_can_write(conn))
+        return true;
+    if (conn->tls)
+        return conn_tls_write(conn, head, body);
+    return send_parts(conn, head, body, false);
+}
+
 bool conn_can_write(const struct conn *conn) {
     return !conn->is_broken && !conn->is_closing && !conn->is_finishing;
 }
 
 bool conn_is_drained(const struct conn *conn) {
-    return conn->writes_pending == 0 || conn->is_broken;
+    return (conn->writes_pending == 0 && !(conn->tls && conn_tls_waiting_bytes(conn) > 0)) ||
+           conn->is_broken;
 }
 
 size_t conn_unsent_bytes(const struct conn *conn) {
-    return conn->is_broken ? 0 : uv_stream_get_write_queue_size((const uv_stream_t *)&conn->tcp);
+    return conn->is_broken ? 0
+                           : uv_stream_get_write_queue_size((const uv_stream_t *)&conn->tcp) +
+                                 (conn->tls ? conn_tls_waiting_bytes(conn) : 0);
 }
 
 static void on_handle_closed(uv_handle_t *handle) { conn_release(handle->data); }
@@ -256,6 +283,8 @@ static void on_handle_closed(uv_handle_t *handle) { conn_release(handle->data); 
 void conn_close(struct conn *conn) {
     if (conn->is_closing)
         return;
+    if (conn->tls)
+        conn_tls_closing(conn); /* may list it as failed */
     unlist_failure(conn);
     conn->is_closing = true;
     loop_timer_close(conn->linger);
@@ -273,17 +302,25 @@ static void on_shut(uv_shutdown_t *request, int status) {
         conn_close(conn);
 }
 
+void conn_shut(struct conn *conn) {
+    conn->shutdown.data = conn;
+    if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shut) != 0)
+        conn_close(conn);
+}
+
 void conn_finish(struct conn *conn, uint64_t linger_ns) {
     if (conn->is_closing || conn->is_finishing)
         return;
-    conn->shutdown.data = conn;
     conn->linger = loop_timer_create(conn->loop, on_linger_over, conn);
-    if (conn->is_broken || !conn->linger || !conn->events ||
-        uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shut) != 0) {
+    if (conn->is_broken || !conn->linger || !conn->events) {
         conn_close(conn);
         return;
     }
     loop_timer_set(conn->linger, mono_ns() + linger_ns);
     conn_resume_reading(conn);
     conn->is_finishing = true;
+    if (conn->tls)
+        conn_tls_finish(conn); /* shuts when what was written has been encrypted */
+    else
+        conn_shut(conn);
 }

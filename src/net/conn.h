@@ -7,6 +7,7 @@
 
 struct listener;
 struct conn;
+struct tls; /* tls.h */
 
 struct conn_events {
     /* Bytes came in (valid during the call). room: where bytes go next, see conn_read_into. */
@@ -34,6 +35,11 @@ struct conn_events {
 MUST_CHECK enum status listener_create(struct loop *loop, const char *host, uint16_t port,
                                        void (*on_accept)(void *ctx, struct conn *conn), void *ctx,
                                        struct listener **out, struct err *err);
+/* Connections accepted from now on speak TLS, a server's; NULL: none. Their owners need not know:
+ * the events are the same. on_data comes at most once a record, and what has been read already
+ * still comes after conn_pause_reading, 64 KiB at most. What is written before the handshake is
+ * over waits for it. on_end also comes when the handshake fails. */
+void listener_use_tls(struct listener *listener, struct tls *tls);
 uint16_t listener_port(const struct listener *listener);
 /* Accepts what the kernel has connected already, on_accept for each: before listener_close, which
  * resets whoever still waits to be accepted. */
@@ -47,6 +53,20 @@ MUST_CHECK enum status conn_connect(struct loop *loop, const char *host, uint16_
                                     void (*on_connected)(struct conn *conn, void *ctx,
                                                          enum status status, const char *detail),
                                     void *ctx, struct conn **out, struct err *err);
+/* The same over TLS, a client's; NULL: plain. on_connected comes after the handshake, in which the
+ * server's certificate is checked against host, and must itself call conn_start or conn_close. */
+MUST_CHECK enum status conn_connect_tls(struct loop *loop, struct tls *tls, const char *host,
+                                        uint16_t port,
+                                        void (*on_connected)(struct conn *conn, void *ctx,
+                                                             enum status status,
+                                                             const char *detail),
+                                        void *ctx, struct conn **out, struct err *err);
+bool conn_is_tls(const struct conn *conn);
+/* The protocol that both sides agreed on ("h2"); empty: none was offered, or this is plain. Known
+ * when the first on_data comes. */
+struct view conn_alpn(const struct conn *conn);
+/* In on_end: why it failed, where TLS knows; else "". */
+const char *conn_fault(const struct conn *conn);
 void conn_start(struct conn *conn, const struct conn_events *events, void *ctx);
 /* When the bytes that on_data is being given, or has been given last, were first seen to be there:
  * the beginning of this turn of the loop, or of an earlier one where reading was put off. */

@@ -13,9 +13,11 @@ struct connecting {
     uv_connect_t request;
     void (*on_connected)(struct conn *conn, void *ctx, enum status status, const char *detail);
     void *ctx;
+    struct tls *tls;        /* NULL: plain */
     int error;              /* of the last attempt */
     bool handle_is_closing; /* between two attempts */
     bool handle_is_closed;  /* after the last */
+    char host[256];         /* what a certificate must be for */
     char target[300];       /* "host:port" for the error's sentence */
 };
 
@@ -72,6 +74,23 @@ static void attempt_failed(struct conn *conn, int error) {
     uv_close((uv_handle_t *)&conn->tcp, on_attempt_closed);
 }
 
+void connecting_done(struct conn *conn) {
+    struct connecting *connecting = conn->connecting;
+    void (*const on_connected)(struct conn *, void *, enum status, const char *) =
+        connecting->on_connected;
+    void *const ctx = connecting->ctx;
+    conn->connecting = NULL;
+    connecting_free(connecting);
+    on_connected(conn, ctx, ST_OK, "");
+}
+
+void connecting_failed(struct conn *conn, const char *sentence) {
+    struct connecting *connecting = conn->connecting;
+    char detail[600];
+    snprintf(detail, sizeof detail, "cannot connect to %s: %s", connecting->target, sentence);
+    connecting->on_connected(conn, connecting->ctx, ST_IO, detail);
+}
+
 static void on_attempt(uv_connect_t *request, int status) {
     struct conn *conn = request->data;
     struct connecting *connecting = conn->connecting;
@@ -83,12 +102,10 @@ static void on_attempt(uv_connect_t *request, int status) {
         return;
     }
     (void)uv_tcp_nodelay(&conn->tcp, 1);
-    conn->connecting = NULL;
-    void (*const on_connected)(struct conn *, void *, enum status, const char *) =
-        connecting->on_connected;
-    void *const ctx = connecting->ctx;
-    connecting_free(connecting);
-    on_connected(conn, ctx, ST_OK, "");
+    if (!connecting->tls)
+        connecting_done(conn);
+    else if (!conn_tls_connect(conn, connecting->tls, connecting->host))
+        connecting_failed(conn, "no memory for TLS");
 }
 
 static void try_next(struct conn *conn) {
@@ -106,6 +123,13 @@ enum status conn_connect(struct loop *loop, const char *host, uint16_t port,
                          void (*on_connected)(struct conn *conn, void *ctx, enum status status,
                                               const char *detail),
                          void *ctx, struct conn **out, struct err *err) {
+    return conn_connect_tls(loop, NULL, host, port, on_connected, ctx, out, err);
+}
+
+enum status conn_connect_tls(struct loop *loop, struct tls *tls, const char *host, uint16_t port,
+                             void (*on_connected)(struct conn *conn, void *ctx,
+                                                  enum status status, const char *detail),
+                             void *ctx, struct conn **out, struct err *err) {
     struct connecting *connecting = calloc(1, sizeof *connecting);
     if (!connecting)
         return err_set(err, ST_NO_MEMORY, "no memory for a connection to %s:%u", host, port);
@@ -120,6 +144,8 @@ enum status conn_connect(struct loop *loop, const char *host, uint16_t port,
         return err_set(err, ST_NO_MEMORY, "no memory for a connection to %s:%u", host, port);
     }
     snprintf(connecting->target, sizeof connecting->target, "%s:%u", host, port);
+    snprintf(connecting->host, sizeof connecting->host, "%s", host);
+    connecting->tls = tls;
     connecting->next = connecting->addresses;
     connecting->on_connected = on_connected;
     connecting->ctx = ctx;

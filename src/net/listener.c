@@ -17,6 +17,7 @@ struct listener {
     struct loop *loop;
     void (*on_accept)(void *ctx, struct conn *conn);
     void *ctx;
+    struct tls *tls; /* NULL: plain */
     uint16_t port;
     uint64_t turn;         /* of the loop, that `accepted` is counted in */
     unsigned accepted;
@@ -52,6 +53,15 @@ static void refuse_one(struct listener *listener) {
     uv_close((uv_handle_t *)&listener->refused, on_refused_closed);
 }
 
+/* conn has been accepted. */
+static void pass_on(struct listener *listener, struct conn *conn) {
+    (void)uv_tcp_nodelay(&conn->tcp, 1);
+    if (listener->tls && !conn_tls_accept(conn, listener->tls))
+        conn_close(conn); /* no memory */
+    else
+        listener->on_accept(listener->ctx, conn);
+}
+
 static void accept_one(struct listener *listener) {
     struct conn *conn = conn_new(listener->loop);
     if (!conn) {
@@ -62,8 +72,7 @@ static void accept_one(struct listener *listener) {
         conn_close(conn);
         return;
     }
-    (void)uv_tcp_nodelay(&conn->tcp, 1);
-    listener->on_accept(listener->ctx, conn);
+    pass_on(listener, conn);
 }
 
 /* Takes it out of the list of those that go on in the next turn. */
@@ -97,8 +106,7 @@ void listener_accept_waiting(struct listener *listener) {
                 conn_close(conn);
             return;
         }
-        (void)uv_tcp_nodelay(&conn->tcp, 1);
-        listener->on_accept(listener->ctx, conn);
+        pass_on(listener, conn);
     }
 }
 
@@ -210,6 +218,8 @@ enum status listener_create(struct loop *loop, const char *host, uint16_t port,
     *out = listener;
     return ST_OK;
 }
+
+void listener_use_tls(struct listener *listener, struct tls *tls) { listener->tls = tls; }
 
 uint16_t listener_port(const struct listener *listener) { return listener->port; }
 

@@ -100,6 +100,7 @@ enum status loop_create(struct loop **out, struct err *err) {
     loop->accepting = NULL;
     loop->failed = NULL;
     loop->timers = NULL;
+    loop->tls_scratch = NULL;
     uv_prepare_init(&loop->uv, &loop->prepare);
     uv_check_init(&loop->uv, &loop->check);
     loop->prepare.data = loop->check.data = loop;
@@ -135,6 +136,7 @@ void loop_free(struct loop *loop) {
     }
     assert(busy == 0 && "a connection, listener, wake or signal is still open");
     timers_free(loop->timers);
+    conn_tls_scratch_free(loop->tls_scratch);
     free(loop);
 }
 

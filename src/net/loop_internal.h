@@ -10,6 +10,7 @@ enum { LOOP_READ_BYTES = 65536 };
 
 struct conn;
 struct timer_heap;
+struct tls_scratch; /* conn_tls.c */
 
 struct loop {
     uv_loop_t uv;
@@ -30,6 +31,7 @@ struct loop {
     struct listener *accepting; /* listeners with a connection left for the next turn */
     struct conn *failed; /* connections that owe an on_end, see conn.c */
     struct timer_heap *timers;
+    struct tls_scratch *tls_scratch; /* NULL until there is a TLS connection */
     char read_bytes[LOOP_READ_BYTES]; /* shared by the connections, one read at a time */
 };
 
@@ -50,6 +52,8 @@ void timers_arm(struct loop *loop);        /* before the loop waits */
 
 /* conn.c */
 void conn_report_failures(struct loop *loop);
+/* conn_tls.c; NULL allowed */
+void conn_tls_scratch_free(struct tls_scratch *scratch);
 
 /* "cannot VERB: reason (-98)" in one form; uv_error is negative. */
 enum status net_fail(struct err *err, int uv_error, const char *verb);

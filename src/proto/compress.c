@@ -220,7 +220,7 @@ static int inflate_some(struct inflater *inflater) {
     if ((stream->data_type & AT_BLOCK_END) == 0)
         return result;
     inflater->parts++;
-    /* A block that ended within bits which zlib held already took no byte: no stall, all the same. */
+    /* A block that ended within bits which zlib held already took no byte: still no stall. */
     return result == Z_BUF_ERROR ? Z_OK : result;
 }
 

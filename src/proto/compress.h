@@ -14,12 +14,13 @@
 enum coding {
     CODING_IDENTITY,
     CODING_GZIP,    /* RFC 1952, several members too */
-    CODING_DEFLATE, /* RFC 1950 (zlib), as RFC 9110 has it; raw RFC 1951 is read too, as browsers do */
+    CODING_DEFLATE, /* RFC 1950 (zlib), as RFC 9110 has it; raw RFC 1951 is read too, as
+                       browsers do */
     CODING_OTHER    /* anything else, and more than one after another: not supported */
 };
 
-/* Of a Content-Encoding header: "gzip", "x-gzip", "deflate", "identity"; data NULL (there is none)
- * or empty: CODING_IDENTITY. */
+/* Of a Content-Encoding header: "gzip", "x-gzip", "deflate", "identity"; data NULL (there is
+ * none) or empty: CODING_IDENTITY. */
 enum coding coding_of(struct view content_encoding);
 /* What an answer may be coded in, of an Accept-Encoding header: gzip or deflate, the one with the
  * higher q, gzip of equal ones; CODING_IDENTITY where neither is wanted, or identity is wanted more.
@@ -40,7 +41,8 @@ struct inflate_limits {
  *
  * ST_TOO_LARGE: more output than max_size (no more than that was ever held). ST_INVALID: corrupt,
  * cut short, something behind the end, beyond max_ratio, or more blocks and members than its size
- * can explain (each costs time and may bring nothing). ST_NO_MEMORY. Nothing is left to free then. */
+ * can explain (each costs time and may bring nothing). ST_NO_MEMORY. Nothing is left to free
+ * then. */
 MUST_CHECK enum status inflate_body(enum coding coding, struct view body,
                                     struct inflate_limits limits, char **out_memory,
                                     struct view *out_body, struct err *err);
