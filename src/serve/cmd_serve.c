@@ -46,6 +46,15 @@ static const struct option_spec OPTIONS[] = {
      0, NULL, "after SIGTERM, keep the ports open that long while ready says false"},
     {"drain-timeout", OPT_DURATION, offsetof(struct serve_config, drain_timeout_ns), "TIME", "30s",
      0, 0, NULL, "after SIGTERM, leave with 1 when requests are still in flight after that"},
+    {.kind = OPT_HEADING, .help = "TLS"},
+    {"tls-certificate", OPT_STRING, offsetof(struct serve_config, tls.certificate), "FILE", NULL, 0,
+     0, NULL, "speak TLS with this certificate and its chain, PEM; SIGHUP reads it and the key again"},
+    {"tls-key", OPT_STRING, offsetof(struct serve_config, tls.key), "FILE", NULL, 0, 0, NULL,
+     "the certificate's private key, PEM, not encrypted"},
+    {"tls-client-ca", OPT_STRING, offsetof(struct serve_config, tls.client_ca), "FILE", NULL, 0, 0,
+     NULL, "clients must show a certificate of one of these CAs, PEM"},
+    {"tls-metrics", OPT_FLAG, offsetof(struct serve_config, tls.has_metrics), NULL, NULL, 0, 0,
+     NULL, "the metrics port speaks TLS too; it is plain otherwise"},
     {.kind = OPT_HEADING, .help = "Output"},
     {"slow-ms", OPT_UINT, offsetof(struct serve_config, slow_ms), "N", "50", 0, 86400000, NULL,
      "log a request slower than N ms with its stages, 5 a second at most; 0: none"},
@@ -70,7 +79,8 @@ static const struct command_spec COMMAND = {
               "  telltale serve --model faces.onnx --pipeline faces.yaml\n"
               "  curl -T photo.jpg -H 'Content-Type: image/jpeg' localhost:8000/v2/models/faces/infer\n"
               "\n"
-              "SIGTERM or SIGINT stops without losing an answer, a second one at once.\n"
+              "SIGTERM or SIGINT stops without losing an answer, a second one at once; SIGHUP reads\n"
+              "the TLS certificate again.\n"
               "Exit codes: 0 drained, 1 failed or left with requests in flight, 2 wrong usage.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
@@ -155,8 +165,9 @@ static enum status announce(const struct serve_config *config, const struct serv
     const unsigned http = listener_port(server->http);
     const unsigned metrics = listener_port(server->metrics);
     log_models(config, server->engine);
-    log_line(LOG_INFO, "listening on http://%s:%u, metrics on http://%s:%u/metrics", config->host,
-             http, config->host, metrics);
+    log_line(LOG_INFO, "listening on http%s://%s:%u, metrics on http%s://%s:%u/metrics",
+             server->tls.http ? "s" : "", config->host, http, server->tls.metrics ? "s" : "",
+             config->host, metrics);
     return config->port_file ? write_port_file(config->port_file, http, metrics, err) : ST_OK;
 }
 
@@ -195,6 +206,8 @@ static enum status check_config(const struct serve_config *config, struct err *e
         return err_set(err, ST_INVALID, "--http-port and --metrics-port are both %" PRIu64
                        ": give two ports; /metrics answers at the HTTP port too",
                        config->http_port);
+    if (tls_options_check(&config->tls, err) != ST_OK)
+        return ST_INVALID;
     const char *name = engine->model_name;
     if (!name)
         return ST_OK;

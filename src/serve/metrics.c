@@ -109,6 +109,7 @@ enum status metrics_write(struct server *server, const struct served_model *serv
     (void)err;
     metrics_write_models(server);
     write_connections(server);
+    tls_ports_metrics(&server->tls, &server->body);
     write_loop(server);
     one(&server->body, "telltale_workers_waiting", "gauge",
         "Jobs waiting for a worker: bodies, texts, pictures, answers.",

@@ -112,8 +112,9 @@ static enum status create_handles(struct server *server, struct err *err) {
     server->drain_timer = loop_timer_create(server->loop, drain_on_timer, server);
     server->on_term = loop_signal_create(server->loop, SIGTERM, drain_on_signal, server);
     server->on_int = loop_signal_create(server->loop, SIGINT, drain_on_signal, server);
+    server->on_hup = loop_signal_create(server->loop, SIGHUP, tls_ports_on_signal, &server->tls);
     if (!server->wake || !server->sweep_timer || !server->drain_timer || !server->on_term ||
-        !server->on_int)
+        !server->on_int || !server->on_hup)
         return err_set(err, ST_NO_MEMORY, "no memory or descriptors for the event loop");
     loop_on_turn_end(server->loop, on_turn_end, server);
     loop_on_turn_over(server->loop, on_turn_over, server);
@@ -142,7 +143,10 @@ enum status server_init(struct server *server, const struct serve_config *config
         !histogram_init(&server->turn_cpu_ns, 3, LONGEST_TURN_NS))
         return err_set(err, ST_NO_MEMORY, "no memory for the loop's histogram");
     tracer_set_loop_turns(engine_tracer(engine), &server->turn_ns, &server->turn_cpu_ns);
-    enum status status = loop_create(&server->loop, err);
+    enum status status =
+        tls_ports_init(&server->tls, &config->tls, config->read_timeout_ns, err);
+    if (status == ST_OK)
+        status = loop_create(&server->loop, err);
     if (status == ST_OK)
         status = create_handles(server, err);
     if (status == ST_OK)
@@ -151,6 +155,10 @@ enum status server_init(struct server *server, const struct serve_config *config
     if (status == ST_OK)
         status = listener_create(server->loop, config->host, (uint16_t)config->metrics_port,
                                  on_accept_metrics, server, &server->metrics, err);
+    if (status == ST_OK) {
+        listener_use_tls(server->http, server->tls.http);
+        listener_use_tls(server->metrics, server->tls.metrics);
+    }
     return status;
 }
 
@@ -170,12 +178,14 @@ static void close_handles(struct server *server) {
     loop_timer_close(server->drain_timer);
     loop_signal_close(server->on_term);
     loop_signal_close(server->on_int);
+    loop_signal_close(server->on_hup);
 }
 
 void server_done(struct server *server) {
     close_handles(server);
     exchange_pool_done(server); /* their timers are the loop's */
     loop_free(server->loop);
+    tls_ports_done(&server->tls);
     shared_memory_free(server->shared_memory);
     buf_done(&server->head);
     buf_done(&server->extra);

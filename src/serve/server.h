@@ -12,6 +12,7 @@
 #include "measure/histogram.h"
 #include "net/conn.h"
 #include "net/loop.h"
+#include "serve/tls_ports.h"
 #include "serve/shared_memory.h"
 
 struct serve_config {
@@ -25,6 +26,7 @@ struct serve_config {
     uint64_t read_timeout_ns, idle_timeout_ns; /* 0: none */
     uint64_t slow_ms;                          /* 0: no slow log */
     uint64_t drain_delay_ns, drain_timeout_ns;
+    struct tls_options tls;
     int log_level;
     const char *port_file;                     /* NULL: none */
 };
@@ -54,7 +56,8 @@ struct server {
     struct loop *loop;
     struct loop_wake *wake;
     struct loop_timer *sweep_timer, *drain_timer;
-    struct loop_signal *on_term, *on_int;
+    struct loop_signal *on_term, *on_int, *on_hup;
+    struct tls_ports tls;
     struct listener *http, *metrics;
 
     struct mpsc notes; /* of exchanges: pushed by the engine's threads, taken by the loop */
