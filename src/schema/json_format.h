@@ -24,8 +24,9 @@ void json_format_write(const ProtobufCMessage *message, struct buf *out);
 /* Reads a JSON object into a message of this type, which lives in arena. Takes what protobuf's own
  * reader takes: names as in the .proto file or in lowerCamelCase, 64-bit integers as numbers or
  * strings (above 2^63 - 1 only as strings), enums by name in any case or by number, null for a
- * field that is not set, base64 of either alphabet. Unknown names are faults: "input[0].dimz: ModelInput
- * has no such field: did you mean dims?". ST_INVALID or ST_NO_MEMORY, out_message untouched. */
+ * field that is not set, base64 of either alphabet. Unknown names are faults: "input[0].dimz:
+ * ModelInput has no such field: did you mean dims?". ST_INVALID or ST_NO_MEMORY, out_message
+ * untouched. */
 MUST_CHECK enum status json_format_parse(struct view json, const ProtobufCMessageDescriptor *type,
                                          struct arena *arena, ProtobufCMessage **out_message,
                                          struct err *err);

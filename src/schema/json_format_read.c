@@ -213,7 +213,8 @@ static enum status not_json(const json_error_t *fault, struct err *err) {
     }
     const bool is_big = json_error_code(fault) == json_error_numeric_overflow;
     return err_set(err, ST_INVALID, "the JSON is not valid at line %d, column %d: %s%s",
-                   fault->line, fault->column, fault->text, is_big ? ": write the number in quotes" : "");
+                   fault->line, fault->column, fault->text,
+                   is_big ? ": write the number in quotes" : "");
 }
 
 enum status json_format_parse(struct view json, const ProtobufCMessageDescriptor *type,

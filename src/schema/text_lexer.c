@@ -135,7 +135,7 @@ static enum status read_number(struct text_lexer *lexer, struct err *err) {
                                             "where it is decimal");
     }
     if (is_letter(peek(lexer))) {
-        return text_lexer_fault(lexer, err, "a number is followed by a letter: put a space between");
+        return text_lexer_fault(lexer, err, "a letter follows a number: put a space between");
     }
     return ST_OK;
 }

@@ -195,7 +195,8 @@ static enum status read_enum(struct value_reader *reader, int32_t *out) {
  * for *capacity. */
 static enum status append_piece(struct value_reader *reader, char **joined, size_t *size,
                                 size_t *capacity) {
-    const size_t needed = *size + reader->lexer->token.text.size; /* its quotes: room for the zero */
+    /* The token's quotes make room for the zero behind. */
+    const size_t needed = *size + reader->lexer->token.text.size;
     if (needed > *capacity) {
         *capacity = needed * (*size == 0 ? 1 : 2);
         char *larger = arena_alloc(reader->arena, *capacity);
