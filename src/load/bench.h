@@ -22,6 +22,7 @@ struct bench {
     struct arena arena;       /* of what follows */
     struct bench_model model;
     struct http_url url, metrics;
+    struct tls *tls;          /* of both; NULL: neither is https:// */
     struct loop *loop;
     struct engine *engine;    /* in process; NULL: HTTP */
     const struct served_model *served;

@@ -3,6 +3,7 @@
 #include "load/bench.h"
 
 #include "load/fetch.h"
+#include "net/tls.h"
 #include "prep/tokenizer.h"
 #include "proto/infer_json.h"
 
@@ -103,14 +104,34 @@ static void fetch_server(struct bench *bench) {
     buf_done(&body);
 }
 
+MUST_CHECK static enum status open_tls(struct bench *bench, struct err *err) {
+    static const char *const HTTP_1[] = {"http/1.1", NULL};
+    if (!bench->url.is_tls && !bench->metrics.is_tls) return ST_OK;
+    const struct tls_client_config config = {
+        .ca = bench->config.tls_ca,
+        .certificate = bench->config.tls_certificate,
+        .key = bench->config.tls_key,
+        .is_insecure = bench->config.tls_insecure,
+        .alpn = HTTP_1,
+        .handshake_timeout_ns = bench->config.timeout_ns,
+        .remedy = "give its CA with --tls-ca, or --tls-insecure for a test",
+    };
+    const enum status status = tls_client_create(&config, &bench->tls, err);
+    if (bench->url.is_tls) bench->url.tls = bench->tls;
+    if (bench->metrics.is_tls) bench->metrics.tls = bench->tls;
+    return status;
+}
+
 MUST_CHECK static enum status open_url(struct bench *bench, struct err *err) {
     enum status status = http_url_parse(bench->config.url, &bench->url, err);
     if (status != ST_OK) return status;
     bench->metrics = bench->url;
+    bench->metrics.is_tls = false; /* by default it is plain beside an https:// port too */
     bench->metrics.port = 8002;
     snprintf(bench->metrics.prefix, sizeof bench->metrics.prefix, "/metrics");
     if (bench->config.metrics_url != NULL)
         status = http_url_parse(bench->config.metrics_url, &bench->metrics, err);
+    if (status == ST_OK) status = open_tls(bench, err);
     if (status != ST_OK) return status;
     bench->model.name = bench->config.engine.model_name;
     status = fetch_metadata(bench, err);
@@ -219,6 +240,7 @@ void bench_close(struct bench *bench) {
         loop_run(bench->loop); /* until the handles that were closed are gone */
         loop_free(bench->loop);
     }
+    tls_free(bench->tls);
     engine_free(bench->engine);
     run_dir_free(bench->dir);
     inputs_done(&bench->inputs);

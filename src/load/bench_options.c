@@ -10,10 +10,18 @@
 static const struct option_spec OPTIONS[] = {
     {.kind = OPT_HEADING, .help = "Target"},
     {"url", OPT_STRING, AT(url), "URL", NULL, 0, 0, NULL,
-     "http://HOST:PORT of a server that speaks the Open Inference Protocol; without it the model "
-     "runs in this process"},
+     "http://HOST:PORT or https://HOST:PORT of a server that speaks the Open Inference Protocol; "
+     "without it the model runs in this process"},
     {"metrics-url", OPT_STRING, AT(metrics_url), "URL", NULL, 0, 0, NULL,
-     "the server's metrics page; default: port 8002 of the same host, /metrics"},
+     "the server's metrics page; default: http, port 8002 of the same host, /metrics"},
+    {"tls-ca", OPT_STRING, AT(tls_ca), "FILE", NULL, 0, 0, NULL,
+     "https: trust servers whose certificate one of these CAs signed, PEM; default: the system's"},
+    {"tls-certificate", OPT_STRING, AT(tls_certificate), "FILE", NULL, 0, 0, NULL,
+     "https: the certificate to show to a server that asks for one, PEM"},
+    {"tls-key", OPT_STRING, AT(tls_key), "FILE", NULL, 0, 0, NULL,
+     "https: its private key, PEM, not encrypted"},
+    {"tls-insecure", OPT_FLAG, AT(tls_insecure), NULL, NULL, 0, 0, NULL,
+     "https: take any certificate; for tests, since anybody may answer then"},
     {.kind = OPT_HEADING, .help = "Load"},
     {"concurrency", OPT_UINTS, AT(concurrency), "LIST", NULL, 1, 100000, NULL,
      "a step for each: N clients, each sends its next request when the answer is there; default "
@@ -84,6 +92,21 @@ static bool has_model(const struct engine_config *engine) {
     return engine->model != NULL || engine->model_repository != NULL || engine->simulate != NULL;
 }
 
+MUST_CHECK static enum status check_tls(const struct bench_config *config, struct err *err) {
+    const bool is_given = config->tls_ca != NULL || config->tls_certificate != NULL ||
+                          config->tls_key != NULL || config->tls_insecure;
+    const bool is_used =
+        (config->url != NULL && strncmp(config->url, "https://", 8) == 0) ||
+        (config->metrics_url != NULL && strncmp(config->metrics_url, "https://", 8) == 0);
+    if (is_given && !is_used)
+        return err_set(err, ST_INVALID, "--tls-... options are for --url https://HOST:PORT");
+    if ((config->tls_certificate == NULL) != (config->tls_key == NULL))
+        return err_set(err, ST_INVALID, "--tls-certificate and --tls-key need each other");
+    if (config->tls_ca != NULL && config->tls_insecure)
+        return err_set(err, ST_INVALID, "--tls-insecure trusts anybody, --tls-ca does not: give one");
+    return ST_OK;
+}
+
 enum status bench_options_check(const struct bench_config *config, struct err *err) {
     if (config->url == NULL && !has_model(&config->engine))
         return err_set(err, ST_INVALID,
@@ -102,7 +125,7 @@ enum status bench_options_check(const struct bench_config *config, struct err *e
     if (config->shapes.count > 0 && config->input != NULL && strcmp(config->input, "random") != 0)
         return err_set(err, ST_INVALID, "--shape is for random inputs, not for --input %s",
                        config->input);
-    return ST_OK;
+    return check_tls(config, err);
 }
 
 static const uint64_t DEFAULT_CONCURRENCY[] = {1, 4, 8, 16};

@@ -11,7 +11,10 @@ enum bench_order { ORDER_SHUFFLED, ORDER_SEQUENTIAL };
 struct bench_config {
     struct engine_config engine; /* in process; model_name and tokenizer serve HTTP too */
     const char *url;             /* NULL: in process */
-    const char *metrics_url;     /* NULL: port 8002 of url's host */
+    const char *metrics_url;     /* NULL: port 8002 of url's host, plain */
+    const char *tls_ca;          /* NULL: what the system trusts */
+    const char *tls_certificate, *tls_key; /* NULL: the client shows none */
+    bool tls_insecure;
     const char *input;
     struct option_strings shapes; /* "NAME:1,3,224,224" */
     bool tokens;

@@ -61,14 +61,15 @@ static void on_failed(void *ctx, const char *detail, uint64_t first_byte_ns) {
     struct fetch *fetch = ctx;
     (void)first_byte_ns;
     fetch->client = NULL;
-    end(fetch, err_set(fetch->err, ST_UNAVAILABLE, "http://%s:%u: %s", fetch->url->host,
+    end(fetch, err_set(fetch->err, ST_UNAVAILABLE, "http%s://%s:%u: %s",
+                       fetch->url->is_tls ? "s" : "", fetch->url->host,
                        (unsigned)fetch->url->port, detail));
 }
 
 static void on_timeout(void *ctx) {
     struct fetch *fetch = ctx;
-    end(fetch, err_set(fetch->err, ST_TIMEOUT, "http://%s:%u%s%s: no answer in time",
-                       fetch->url->host, (unsigned)fetch->url->port, fetch->url->prefix,
+    end(fetch, err_set(fetch->err, ST_TIMEOUT, "http%s://%s:%u%s%s: no answer in time",
+                       fetch->url->is_tls ? "s" : "", fetch->url->host, (unsigned)fetch->url->port, fetch->url->prefix,
                        fetch->path));
 }
 
@@ -89,7 +90,7 @@ enum status fetch_get(const struct http_url *url, const char *path, uint64_t tim
         goto out;
     }
     loop_timer_set(fetch.timer, mono_ns() + timeout_ns);
-    status = http_client_connect(fetch.loop, url->host, url->port, &EVENTS, &fetch,
+    status = http_client_connect(fetch.loop, url->tls, url->host, url->port, &EVENTS, &fetch,
                                  &fetch.client, err);
     if (status != ST_OK) loop_timer_close(fetch.timer);
     loop_run(fetch.loop);

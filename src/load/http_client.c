@@ -105,17 +105,21 @@ static char *read_room(struct conn *conn, void *ctx, size_t *out_room) {
 }
 
 static void on_end(struct conn *conn, void *ctx) {
-    (void)conn;
     struct http_client *client = ctx;
     if (client->is_closed) return;
-    if (client->is_waiting && client->first_byte_ns != 0 &&
+    /* An answer that lasts until the connection ends is whole only if that end was meant. */
+    if (client->is_waiting && client->first_byte_ns != 0 && conn_can_write(conn) &&
         http_parser_eof(client->parser) == HTTP_COMPLETE) {
         answer(client, true);
         return;
     }
-    fail(client, client->first_byte_ns != 0
-                     ? "the server closed the connection in the middle of an answer"
-                     : "the server closed the connection without an answer");
+    const char *what = client->first_byte_ns != 0
+                           ? "the server closed the connection in the middle of an answer"
+                           : "the server closed the connection without an answer";
+    char detail[400];
+    snprintf(detail, sizeof detail, "%s%s%s", what, conn_fault(conn)[0] != 0 ? ": " : "",
+             conn_fault(conn));
+    fail(client, detail);
 }
 
 static void on_drained(struct conn *conn, void *ctx, uint64_t at_ns) {
@@ -134,7 +138,7 @@ static void on_connected(struct conn *conn, void *ctx, enum status status, const
     };
     struct http_client *client = ctx;
     if (status != ST_OK) {
-        char text[300];
+        char text[600];
         snprintf(text, sizeof text, "%s", detail);
         fail(client, text);
         return;
@@ -144,7 +148,8 @@ static void on_connected(struct conn *conn, void *ctx, enum status status, const
     client->events->on_ready(client->ctx);
 }
 
-enum status http_client_connect(struct loop *loop, const char *host, uint16_t port,
+enum status http_client_connect(struct loop *loop, struct tls *tls, const char *host,
+                                uint16_t port,
                                 const struct http_client_events *events, void *ctx,
                                 struct http_client **out, struct err *err) {
     struct http_client *client = calloc(1, sizeof *client);
@@ -156,7 +161,8 @@ enum status http_client_connect(struct loop *loop, const char *host, uint16_t po
                                                       .max_body_bytes = CLIENT_MAX_BODY});
     enum status status = ST_NO_MEMORY;
     if (client->parser == NULL) (void)err_set(err, status, "out of memory for a connection");
-    else status = conn_connect(loop, host, port, on_connected, client, &client->conn, err);
+    else
+        status = conn_connect_tls(loop, tls, host, port, on_connected, client, &client->conn, err);
     if (status != ST_OK) {
         client_delete(client);
         return status;

@@ -22,8 +22,10 @@ struct http_client_events {
     void (*on_failed)(void *ctx, const char *detail, uint64_t first_byte_ns);
 };
 
-/* on_ready or on_failed follows, on the loop. host and events must outlive the client. */
-MUST_CHECK enum status http_client_connect(struct loop *loop, const char *host, uint16_t port,
+/* tls: a client's, NULL: plain HTTP. on_ready or on_failed follows, on the loop. tls, host and
+ * events must outlive the client. */
+MUST_CHECK enum status http_client_connect(struct loop *loop, struct tls *tls, const char *host,
+                                           uint16_t port,
                                            const struct http_client_events *events, void *ctx,
                                            struct http_client **out, struct err *err);
 /* head: request line to blank line, and the first bytes of the body if wanted; tail: the rest.

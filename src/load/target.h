@@ -40,8 +40,15 @@ struct target {
     uint32_t connections_peak; /* 0: has none */
 };
 
-struct http_url { char host[256]; uint16_t port; char prefix[256]; };
-/* "http://HOST[:PORT][/prefix]"; a trailing slash of the prefix is dropped. */
+struct tls;
+struct http_url {
+    char host[256];
+    uint16_t port;
+    char prefix[256];
+    bool is_tls;
+    struct tls *tls; /* a client's, for is_tls: set by whoever parsed the URL, before use */
+};
+/* "http://HOST[:PORT][/prefix]", or https://; a trailing slash of the prefix is dropped. */
 MUST_CHECK enum status http_url_parse(const char *text, struct http_url *out, struct err *err);
 
 /* url and inputs must outlive the target; inputs must be rendered (inputs_render). */

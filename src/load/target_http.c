@@ -36,11 +36,16 @@ struct http_target {
 };
 
 enum status http_url_parse(const char *text, struct http_url *out, struct err *err) {
-    static const char SCHEME[] = "http://";
+    static const char PLAIN[] = "http://", TLS[] = "https://";
     struct http_url url = {.port = 80};
-    if (strncmp(text, SCHEME, sizeof SCHEME - 1) != 0)
-        return err_set(err, ST_INVALID, "%s: must be http://HOST:PORT", text);
-    const char *host = text + sizeof SCHEME - 1;
+    const char *host = text + sizeof PLAIN - 1;
+    if (strncmp(text, TLS, sizeof TLS - 1) == 0) {
+        url.is_tls = true;
+        url.port = 443;
+        host = text + sizeof TLS - 1;
+    } else if (strncmp(text, PLAIN, sizeof PLAIN - 1) != 0) {
+        return err_set(err, ST_INVALID, "%s: must be http://HOST:PORT or https://HOST:PORT", text);
+    }
     const char *path = strchr(host, '/');
     if (path == NULL) path = host + strlen(host);
     const char *host_end = path;
@@ -188,8 +193,8 @@ MUST_CHECK static enum status lane_open(struct http_target *t, struct call *call
     struct lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL) return err_set(err, ST_NO_MEMORY, "out of memory for a connection");
     *lane = (struct lane){.owner = t, .call = call, .next = t->lanes};
-    enum status status = http_client_connect(t->loop, t->url->host, t->url->port, &EVENTS, lane,
-                                             &lane->client, err);
+    enum status status = http_client_connect(t->loop, t->url->tls, t->url->host, t->url->port,
+                                             &EVENTS, lane, &lane->client, err);
     if (status != ST_OK) {
         free(lane);
         return status;

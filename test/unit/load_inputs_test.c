@@ -216,9 +216,14 @@ static void urls_are_taken_apart(void **state) {
     assert_string_equal(url.host, "::1");
     assert_int_equal(url.port, 9);
     assert_string_equal(url.prefix, "/a/b");
+    assert_false(url.is_tls);
+    assert_int_equal(http_url_parse("https://host/a", &url, NULL), ST_OK);
+    assert_true(url.is_tls);
+    assert_int_equal(url.port, 443);
+    assert_string_equal(url.host, "host");
     assert_int_equal(http_url_parse("http://host", &url, NULL), ST_OK);
     assert_int_equal(url.port, 80);
-    const char *const bad[] = {"https://x", "http://", "http://:80", "http://x:0", "http://x:65536",
+    const char *const bad[] = {"ftp://x", "https://", "http://", "http://:80", "http://x:0", "http://x:65536",
                                "http://x:1x", "http://x:"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(http_url_parse(bad[i], &url, NULL), ST_INVALID);
