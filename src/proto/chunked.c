@@ -6,6 +6,8 @@
  * Invariant: the result depends on the bytes alone, not on how they were cut into feeds. */
 #include "proto/chunked.h"
 
+#include "proto/http_head.h"
+
 enum state {
     STATE_SIZE,
     STATE_EXTENSION,
@@ -14,6 +16,7 @@ enum state {
     STATE_DATA_CR,
     STATE_DATA_LF,
     STATE_TRAILER_START, /* at the first byte of a trailer line or of the last blank line */
+    STATE_TRAILER_NAME,
     STATE_TRAILER,
     STATE_TRAILER_LF,
     STATE_LAST_LF,
@@ -51,13 +54,29 @@ static int take_size(struct chunked *chunked, char c) {
 
 /* A byte of an extension or of a trailer line. */
 static int take_extra(struct chunked *chunked, char c, int same, int after_cr) {
+    const unsigned char byte = (unsigned char)c;
     if (c == '\r')
         return after_cr;
-    if (c == '\n' || c == '\0')
-        return fail(chunked, "a chunk extension or trailer holds a bare line feed or a NUL");
+    if ((byte < 0x20 && c != '\t') || byte == 0x7f)
+        return fail(chunked, "a chunk extension or trailer holds a bare line feed or another "
+                             "control character");
     if (++chunked->extra_bytes > CHUNKED_MAX_EXTRA_BYTES)
         return fail(chunked, "chunk extensions and trailers are larger than 16384 bytes");
     return same;
+}
+
+/* Nobody reads trailers; but a line that cannot be one means that somebody else ends the body
+ * elsewhere. */
+static int take_trailer_name(struct chunked *chunked, char c, bool is_first) {
+    if (is_first && c == '\r')
+        return STATE_LAST_LF;
+    if (is_first && (c == ' ' || c == '\t'))
+        return fail(chunked, "a trailer is a continuation line");
+    if (http_is_token_char((unsigned char)c))
+        return take_extra(chunked, c, STATE_TRAILER_NAME, STATE_BAD);
+    if (c != ':' || is_first)
+        return fail(chunked, "a trailer is not \"name: value\"");
+    return take_extra(chunked, c, STATE_TRAILER, STATE_BAD);
 }
 
 static int after_size(struct chunked *chunked) {
@@ -79,11 +98,9 @@ static int step(struct chunked *chunked, char c) {
     case STATE_DATA_LF:
         return c == '\n' ? STATE_SIZE : fail(chunked, "a chunk is longer than its size");
     case STATE_TRAILER_START:
-        if (c == '\r')
-            return STATE_LAST_LF;
-        if (c == ' ' || c == '\t')
-            return fail(chunked, "a trailer is a continuation line");
-        return take_extra(chunked, c, STATE_TRAILER, STATE_TRAILER_LF);
+        return take_trailer_name(chunked, c, true);
+    case STATE_TRAILER_NAME:
+        return take_trailer_name(chunked, c, false);
     case STATE_TRAILER:
         return take_extra(chunked, c, STATE_TRAILER, STATE_TRAILER_LF);
     case STATE_TRAILER_LF:

@@ -17,7 +17,7 @@ enum chunked_event {
 
 struct chunked { /* zeroed: ready for a message */
     int state;
-    uint32_t digits;
+    uint32_t digits;      /* 0 again when the size line has ended */
     uint32_t extra_bytes; /* see CHUNKED_MAX_EXTRA_BYTES */
     uint64_t left;        /* of the present chunk */
     const char *fault;    /* static */

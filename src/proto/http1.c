@@ -14,6 +14,7 @@
 enum {
     BODY_PADDING = 64,           /* simdjson reads this far past the end */
     FIRST_HEAD_BYTES = 2048,
+    MAX_BLANK_LINES = 8,         /* before a message */
     KEEP_HEAD_BYTES = 16384,     /* larger blocks are not kept between messages */
     FIRST_BODY_BYTES = 4096,
     KEEP_BODY_BYTES = 1024 * 1024
@@ -28,6 +29,7 @@ struct http_parser {
     char *head; /* the header block so far */
     size_t head_size, head_capacity;
     size_t line_start; /* of the line that is not complete yet */
+    uint32_t blank_lines; /* passed over before this message */
     char *memory;      /* HTTP_BODY_HEADROOM + body_capacity + BODY_PADDING bytes; NULL: none */
     char *body;        /* behind the headroom */
     size_t body_size, body_capacity;
@@ -52,6 +54,7 @@ struct http_parser *http_parser_create(bool is_response, struct http_limits limi
     parser->state = STATE_HEAD;
     parser->head = NULL;
     parser->head_size = parser->head_capacity = parser->line_start = 0;
+    parser->blank_lines = 0;
     parser->memory = parser->body = NULL;
     parser->body_size = parser->body_capacity = 0;
     parser->body_expected = 0;
@@ -187,6 +190,10 @@ static enum http_event take_line(struct http_parser *parser) {
         return HTTP_NEED_MORE;
     }
     if (is_first) { /* blank lines before a message are passed over (RFC 9112, 2.2) */
+        if (++parser->blank_lines > MAX_BLANK_LINES)
+            return fail(parser, err_set(&parser->err, ST_INVALID,
+                                        "more than %d blank lines before a message",
+                                        MAX_BLANK_LINES));
         parser->head_size = 0;
         return HTTP_NEED_MORE;
     }
@@ -259,7 +266,7 @@ static enum http_event feed_chunks(struct http_parser *parser, const char *bytes
 static enum http_event feed_chunked(struct http_parser *parser, const char *bytes, size_t size,
                                     size_t *out_used) {
     const enum http_event event = feed_chunks(parser, bytes, size, out_used);
-    if (event == HTTP_NEED_MORE &&
+    if (event == HTTP_NEED_MORE && parser->chunked.digits == 0 && /* its size line has ended */
         parser->chunked.left > parser->limits.max_body_bytes - parser->body_size)
         return fail_too_large(parser);
     return event;
@@ -342,6 +349,7 @@ void http_parser_next(struct http_parser *parser) {
         return;
     parser->state = STATE_HEAD;
     parser->head_size = parser->line_start = 0;
+    parser->blank_lines = 0;
     parser->body_size = 0;
     parser->body_expected = 0;
     parser->message.header_count = 0;

@@ -55,14 +55,26 @@ static const char *show(struct view text, char out[48]) {
 }
 
 /* RFC 9110, tchar: letters, digits and !#$%&'*+-.^_`|~, a bit each. */
-static bool is_token_char(unsigned char c) {
+bool http_is_token_char(unsigned char c) {
     static const uint64_t BITS[2] = {0x03ff6cfa00000000u, 0x57ffffffc7fffffeu};
     return c < 128 && (BITS[c / 64] >> c % 64 & 1) != 0;
 }
 
+/* RFC 3986, host and port: letters, digits and -._~%!$&'()*+,;=[]: and nothing else; a bit each.
+ * Which of them stand where is for whoever looks a host up, and nobody does. */
+static bool is_host(struct view text) {
+    static const uint64_t BITS[2] = {0x2fff7ff200000000u, 0x47fffffeaffffffeu};
+    for (size_t i = 0; i < text.size; i++) {
+        const unsigned char c = (unsigned char)text.data[i];
+        if (c >= 128 || (BITS[c / 64] >> c % 64 & 1) == 0)
+            return false;
+    }
+    return true;
+}
+
 static bool is_token(struct view text) {
     for (size_t i = 0; i < text.size; i++)
-        if (!is_token_char((unsigned char)text.data[i]))
+        if (!http_is_token_char((unsigned char)text.data[i]))
             return false;
     return text.size > 0;
 }
@@ -74,8 +86,10 @@ static bool is_printable(struct view text) {
     return text.size > 0;
 }
 
-/* path and query of target; an absolute target's scheme and authority are left out. */
-static enum status split_target(struct http_message *message, struct err *err) {
+/* path and query of target; an absolute target's scheme and authority are left out. RFC 9112, 3.2:
+ * a path, a URL of ours, "*" for OPTIONS, an authority for CONNECT. */
+static enum status split_target(struct view method, struct http_message *message,
+                                struct err *err) {
     struct view rest = message->target;
     char shown[48];
     if (memchr(rest.data, '#', rest.size))
@@ -88,10 +102,18 @@ static enum status split_target(struct http_message *message, struct err *err) {
     if (scheme > 0) {
         rest.data += scheme;
         rest.size -= scheme;
+        const char *authority = rest.data;
         while (rest.size > 0 && rest.data[0] != '/' && rest.data[0] != '?') {
             rest.data++;
             rest.size--;
         }
+        if (rest.data == authority)
+            return err_set(err, ST_INVALID, "the request target %s names no host",
+                           show(message->target, shown));
+    } else if (rest.data[0] != '/' && !view_is(method, "CONNECT") &&
+               !(view_is(rest, "*") && view_is(method, "OPTIONS"))) {
+        return err_set(err, ST_INVALID, "the request target %s is neither a path nor a URL of "
+                       "http or https", show(message->target, shown));
     }
     const char *mark = rest.size > 0 ? memchr(rest.data, '?', rest.size) : NULL;
     message->path = rest;
@@ -136,7 +158,7 @@ static enum status check_request_line(struct view line, struct http_message *mes
                        "character or a byte above 126",
                        show(target, shown));
     message->target = target;
-    return split_target(message, err);
+    return split_target(method, message, err);
 }
 
 /* Splits "Name: value" lines into message->headers. */
@@ -196,7 +218,12 @@ static enum status check_headers(const struct http_message *message, struct head
         enum status status = ST_OK;
         switch (name.size) { /* most headers differ in length from these already */
         case 4:
-            counts->host += same_word(name, "Host");
+            if (!same_word(name, "Host"))
+                break;
+            counts->host++;
+            if (!is_host(value))
+                status = err_set(err, ST_INVALID, "Host \"%s\" is not HOST or HOST:PORT",
+                                 show(value, shown));
             break;
         case 6:
             if (same_word(name, "Expect"))

@@ -18,6 +18,9 @@ struct http_framing_info {
     uint64_t content_length;
 };
 
+/* RFC 9110, tchar: what names of fields consist of. */
+bool http_is_token_char(unsigned char c);
+
 /* line: with its line feed. Rejects a bare LF, a bare CR, a NUL and a folded line. */
 MUST_CHECK enum status http_head_check_line(struct view line, bool is_first, struct err *err);
 
