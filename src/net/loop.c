@@ -48,12 +48,8 @@ static void on_check(uv_check_t *check) {
     if (!loop->has_put_off)
         loop->round++;
     loop->has_put_off = false;
-    if (loop->accepting)
-        listener_go_on(loop);
     end_turn(loop);
 }
-
-static void on_again(uv_idle_t *idle) { (void)idle; }
 
 /* Callbacks of closed and connected handles run between check and prepare: theirs is a turn too. */
 static void on_prepare(uv_prepare_t *prepare) {
@@ -97,20 +93,17 @@ enum status loop_create(struct loop **out, struct err *err) {
     loop->turn_over_ctx = NULL;
     loop->round = 1;
     loop->has_put_off = false;
-    loop->accepting = NULL;
+    loop->shed = 0;
     loop->failed = NULL;
     loop->timers = NULL;
     loop->tls_scratch = NULL;
     uv_prepare_init(&loop->uv, &loop->prepare);
     uv_check_init(&loop->uv, &loop->check);
     loop->prepare.data = loop->check.data = loop;
-    uv_idle_init(&loop->uv, &loop->again);
-    loop->again.data = loop;
     uv_prepare_start(&loop->prepare, on_prepare);
     uv_check_start(&loop->check, on_check);
     uv_unref((uv_handle_t *)&loop->prepare);
     uv_unref((uv_handle_t *)&loop->check);
-    uv_unref((uv_handle_t *)&loop->again);
     const enum status status = timers_open(loop, err);
     if (status != ST_OK) {
         loop_free(loop);
@@ -125,7 +118,6 @@ void loop_free(struct loop *loop) {
         return;
     loop->turn_end = NULL;
     loop->turn_over = NULL;
-    uv_close((uv_handle_t *)&loop->again, NULL);
     uv_close((uv_handle_t *)&loop->prepare, NULL);
     uv_close((uv_handle_t *)&loop->check, NULL);
     timers_close(loop);
@@ -151,6 +143,8 @@ void loop_stop(struct loop *loop) { uv_stop(&loop->uv); }
 
 uint64_t loop_turn_ns(const struct loop *loop) { return loop->turn_ns; }
 
+uint64_t loop_shed(const struct loop *loop) { return loop->shed; }
+
 void loop_on_turn_end(struct loop *loop, void (*fn)(void *ctx), void *ctx) {
     loop->turn_end = fn;
     loop->turn_end_ctx = ctx;
@@ -160,13 +154,6 @@ void loop_on_turn_over(struct loop *loop,
                        void (*fn)(void *ctx, uint64_t busy_ns, uint64_t cpu_ns), void *ctx) {
     loop->turn_over = fn;
     loop->turn_over_ctx = ctx;
-}
-
-void loop_again(struct loop *loop, bool wanted) {
-    if (wanted)
-        (void)uv_idle_start(&loop->again, on_again); /* started already: no harm */
-    else
-        (void)uv_idle_stop(&loop->again);
 }
 
 struct loop_wake {

@@ -31,6 +31,9 @@ void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 /* mono_ns taken when this turn's events came in. */
 uint64_t loop_turn_ns(const struct loop *loop);
+/* How many connections its listeners closed unanswered, because no descriptor or no memory was
+ * left for them. */
+uint64_t loop_shed(const struct loop *loop);
 /* Called after the I/O callbacks of each turn that had any, and once more before the loop waits
  * when others ran meanwhile (connections that closed, say): work queued by any callback is
  * followed by a call. */

@@ -16,7 +16,6 @@ struct loop {
     uv_loop_t uv;
     uv_prepare_t prepare; /* before the loop waits */
     uv_check_t check;     /* after it waited and ran the callbacks */
-    uv_idle_t again;      /* while it is started the loop does not wait */
     bool turn_is_stamped;
     bool turn_is_dirty; /* a callback ran since turn_end was last called */
     uint64_t turn_ns, turn_number;
@@ -28,7 +27,7 @@ struct loop {
     /* Every readable connection is read once a round; a round is a turn, or as many as it takes. */
     uint64_t round;
     bool has_put_off;    /* somebody's turn to be read has not come in this round */
-    struct listener *accepting; /* listeners with a connection left for the next turn */
+    uint64_t shed;
     struct conn *failed; /* connections that owe an on_end, see conn.c */
     struct timer_heap *timers;
     struct tls_scratch *tls_scratch; /* NULL until there is a TLS connection */
@@ -37,12 +36,6 @@ struct loop {
 
 /* First thing in every callback that libuv makes: stamps the turn, and sees to turn_end. */
 void loop_enter(struct loop *loop);
-
-/* While it is wanted, turns follow each other without waiting. */
-void loop_again(struct loop *loop, bool wanted);
-
-/* listener.c: accepts what was left for this turn */
-void listener_go_on(struct loop *loop);
 
 /* timer.c */
 enum status timers_open(struct loop *loop, struct err *err);

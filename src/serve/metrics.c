@@ -80,6 +80,8 @@ static void write_connections(struct server *server) {
         counts->accepted);
     one(out, "telltale_connections_refused_total", "counter",
         "Connections over the limit, answered with 503.", counts->refused);
+    one(out, "telltale_connections_shed_total", "counter",
+        "Connections closed unanswered: no descriptors or no memory.", loop_shed(server->loop));
     one(out, "telltale_clients_vanished_total", "counter",
         "Clients that left with a request in flight or an answer half read.", counts->vanished);
     one(out, "telltale_http_malformed_total", "counter", "Messages that the HTTP parser rejected.",

@@ -9,6 +9,7 @@
 #include "serve/exchange.h"
 #include "serve/http_conn.h"
 #include "serve/infer_run.h"
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -94,9 +95,22 @@ static void look_at_trace(struct server *server) {
              err.text);
 }
 
+/* Clients whom nobody could answer, for want of a descriptor. */
+static void look_at_shed(struct server *server) {
+    uint64_t held_back = 0;
+    const uint64_t shed = loop_shed(server->loop);
+    if (shed == server->told_shed || !log_limit_pass(&server->shed_limit, mono_ns(), &held_back))
+        return;
+    log_line(LOG_ERROR, "%" PRIu64 " clients were closed unanswered: no file descriptors or no "
+             "memory were left; raise the limit (ulimit -n) or lower --max-connections",
+             shed - server->told_shed);
+    server->told_shed = shed;
+}
+
 static void on_sweep(void *ctx) {
     struct server *server = ctx;
     look_at_trace(server);
+    look_at_shed(server);
     const uint64_t now_ns = mono_ns();
     struct http_conn *next = NULL;
     for (struct http_conn *hc = server->connections; hc; hc = next) {
@@ -127,6 +141,7 @@ enum status server_init(struct server *server, const struct serve_config *config
                               .engine = engine,
                               .slow_limit = {.per_second = 5},
                               .failure_limit = {.per_second = 5},
+                              .shed_limit = {.per_second = 0.1},
                               .start_wall_ns = wall_ns()};
     mpsc_init(&server->notes);
     server->shared_memory = shared_memory_create(config->max_shared_regions);

@@ -75,7 +75,8 @@ struct server {
     /* The answer being written: conn_write copies what the kernel does not take at once. */
     struct buf head, extra, body;
 
-    struct log_limit slow_limit, failure_limit;
+    struct log_limit slow_limit, failure_limit, shed_limit;
+    uint64_t told_shed; /* of loop_shed: the log has them */
     struct server_counts counts;
     struct histogram turn_ns, turn_cpu_ns; /* of the loop, without its waiting */
     uint64_t start_wall_ns;

@@ -62,6 +62,22 @@ int bind(int fd, const struct sockaddr *address, socklen_t size) {
     return real(fd, address, size);
 }
 
+static int accept_error; /* 0: accept4 succeeds */
+static int accept_calls;
+
+int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags) {
+    static int (*real)(int, struct sockaddr *, socklen_t *, int);
+    if (real == NULL) {
+        *(void **)&real = dlsym(RTLD_NEXT, "accept4");
+    }
+    accept_calls++;
+    if (accept_error != 0) {
+        errno = accept_error;
+        return -1;
+    }
+    return real(fd, address, size, flags);
+}
+
 /* ---- creating ---- */
 
 static void do_nothing(void *ctx) { (void)ctx; }
@@ -314,6 +330,7 @@ static void refuse_then_accept(bool is_memory_short) {
         limit_descriptors(-1);
     }
     assert_int_equal(server.accepted, 0);
+    assert_int_equal(loop_shed(server.loop), CLIENTS);
     for (int i = 0; i < CLIENTS; i++) {
         close(server.sockets[i]);
     }
@@ -337,6 +354,79 @@ static void a_listener_without_memory_sheds_and_recovers(void **state) {
     refuse_then_accept(true);
 }
 
+static bool some_accepted(struct server *server) { return server->accepted > 0; }
+
+static uint64_t until_ns;
+static bool is_late(struct server *server) {
+    (void)server;
+    return mono_ns() >= until_ns;
+}
+
+/* The errors of accept() that are not the client's: none of them makes the loop spin, and none of
+ * them loses who waits. */
+static void a_listener_rests_when_accepting_fails_and_goes_on(void **state) {
+    (void)state;
+    static const int ERRORS[] = {ENOBUFS, ENOMEM, ENFILE, EMFILE};
+    for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++) {
+        struct server server = {.accepted = 0};
+        assert_int_equal(loop_create(&server.loop, NULL), ST_OK);
+        assert_int_equal(listener_create(server.loop, "127.0.0.1", 0, server_accept, &server,
+                                         &server.listener, NULL), ST_OK);
+        server.timer = loop_timer_create(server.loop, look, &server);
+        server.sockets[0] = socket(AF_INET, SOCK_STREAM, 0);
+        server_connect(&server, 0);
+        accept_error = ERRORS[i];
+        accept_calls = 0;
+        until_ns = mono_ns() + 350000000;
+        run_until(&server, is_late);
+        assert_in_range(accept_calls, 2, 10); /* ten times a second, two calls each at the most */
+        accept_error = 0;
+        assert_int_equal(server.accepted, 0);
+        assert_int_equal(loop_shed(server.loop), 0);
+        run_until(&server, one_accepted);
+        assert_false(has_ended(server.sockets[0]));
+        close(server.sockets[0]);
+        conn_close(server.conns[0]);
+        loop_timer_close(server.timer);
+        listener_close(server.listener);
+        loop_free(server.loop);
+    }
+}
+
+/* A client that resets before it is accepted, or whose network is gone, is an error of its own. */
+static void a_client_that_is_gone_before_it_is_accepted_changes_nothing(void **state) {
+    (void)state;
+    struct server server = {.accepted = 0};
+    assert_int_equal(loop_create(&server.loop, NULL), ST_OK);
+    assert_int_equal(listener_create(server.loop, "127.0.0.1", 0, server_accept, &server,
+                                     &server.listener, NULL), ST_OK);
+    server.timer = loop_timer_create(server.loop, look, &server);
+    for (int i = 0; i < 2; i++) {
+        const struct linger now = {.l_onoff = 1, .l_linger = 0};
+        server.sockets[i] = socket(AF_INET, SOCK_STREAM, 0);
+        server_connect(&server, i);
+        if (i == 0) { /* a reset */
+            setsockopt(server.sockets[0], SOL_SOCKET, SO_LINGER, &now, sizeof now);
+            close(server.sockets[0]);
+        }
+    }
+    accept_error = ECONNABORTED;
+    accept_calls = 0;
+    until_ns = mono_ns() + 5000000;
+    run_until(&server, is_late);
+    accept_error = 0;
+    run_until(&server, some_accepted); /* Linux hands over the one that has been reset too */
+    close(server.sockets[1]);
+    for (int i = 0; i < server.accepted; i++) {
+        if (server.conns[i] != NULL) {
+            conn_close(server.conns[i]);
+        }
+    }
+    loop_timer_close(server.timer);
+    listener_close(server.listener);
+    loop_free(server.loop);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating_survives_every_allocation_that_fails),
@@ -344,6 +434,8 @@ int main(void) {
         cmocka_unit_test(a_failing_bind_is_named_with_its_remedy),
         cmocka_unit_test(a_listener_without_descriptors_sheds_and_recovers),
         cmocka_unit_test(a_listener_without_memory_sheds_and_recovers),
+        cmocka_unit_test(a_listener_rests_when_accepting_fails_and_goes_on),
+        cmocka_unit_test(a_client_that_is_gone_before_it_is_accepted_changes_nothing),
     };
     if (uv_replace_allocator(uv_malloc, uv_realloc, uv_calloc, free) != 0) {
         return 1;
