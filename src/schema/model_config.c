@@ -193,8 +193,8 @@ static enum status read_file(const char *path, char **out, size_t *out_size, str
 
 enum status model_config_read(const char *path, struct arena *arena, struct model_config *out,
                               struct err *err) {
-    char *text;
-    size_t size;
+    char *text = NULL;
+    size_t size = 0;
     enum status status = read_file(path, &text, &size, err);
     if (status == ST_OK) {
         status = model_config_parse((struct view){text, size}, path, arena, out, err);
