@@ -57,7 +57,7 @@ def cpu_seconds(pid):
 @contextlib.contextmanager
 def started(command, cpus, log_name="server"):
     """Runs command with --port-file, waits for the file, gives (process, port of http); the
-    process has a metrics_port too."""
+    process has ports, all of them by name, and metrics_port."""
     with tempfile.TemporaryDirectory() as scratch:
         port_file = pathlib.Path(scratch) / "port"
         log = pathlib.Path(scratch) / "log"
@@ -74,7 +74,8 @@ def started(command, cpus, log_name="server"):
             if not port_file.exists():
                 sys.exit(f"{sys.argv[0]}: {log_name} did not start:\n{log.read_text()}")
             ports = dict(line.split() for line in port_file.read_text().splitlines())
-            process.metrics_port = int(ports["metrics"]) if "metrics" in ports else None
+            process.ports = {name: int(port) for name, port in ports.items()}
+            process.metrics_port = process.ports.get("metrics")
             yield process, int(ports["http"])
             if process.poll() is not None:
                 sys.exit(f"{sys.argv[0]}: {log_name} ended by itself:\n{log.read_text()}")
