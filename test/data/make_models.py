@@ -70,6 +70,18 @@ for name, shape in [("picture", ["n", 3, 4, 6]), ("picture_one", [1, 3, 4, 6]),
 write("picture_boxes.onnx", [node("Reshape", ["pixels", "shape"], ["head"])],
       [value("pixels", FLOAT, ["n", 3, 4, 6])], [value("head", FLOAT, ["n", 12, 6])],
       [tensor("shape", INT64, [3], struct.pack("<3q", 0, 12, 6))])
+# Two anchors of three classes and their boxes, under the names that a pipeline's detect gives: the
+# first 6 numbers of red, and the 8 after them.
+write("picture_pair.onnx", [node("Reshape", ["pixels", "flat"], ["line"]),
+                            node("Split", ["line", "parts"], ["a", "b", "rest"], attributes=[attribute("axis", 1)]),
+                            node("Reshape", ["a", "two_by_3"], ["scores"]),
+                            node("Reshape", ["b", "two_by_4"], ["boxes"])],
+      [value("pixels", FLOAT, ["n", 3, 4, 6])],
+      [value("scores", FLOAT, ["n", 2, 3]), value("boxes", FLOAT, ["n", 2, 4])],
+      [tensor("flat", INT64, [2], struct.pack("<2q", 0, 72)),
+       tensor("parts", INT64, [3], struct.pack("<3q", 6, 8, 58)),
+       tensor("two_by_3", INT64, [3], struct.pack("<3q", 0, 2, 3)),
+       tensor("two_by_4", INT64, [3], struct.pack("<3q", 0, 2, 4))])
 # Texts: the ids and the mask as they are.
 write("tokens.onnx", [node("Identity", ["input_ids"], ["ids"]),
                       node("Identity", ["attention_mask"], ["mask"])],
