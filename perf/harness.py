@@ -92,7 +92,8 @@ def started(command, cpus, log_name="server"):
 def serve(options, cpus=None):
     need(TELLTALE, LIBRARY)
     return started([TELLTALE, "serve", "--onnxruntime", LIBRARY, "--http-port", "0",
-                    "--metrics-port", "0", "--slow-ms", "0", *options], cpus or SERVER_CPUS)
+                    "--metrics-port", "0", "--grpc-port", "0", "--slow-ms", "0", *options],
+                   cpus or SERVER_CPUS)
 
 
 ADD_MODEL = ROOT / "test/data/add.onnx"

@@ -51,6 +51,7 @@ enum status infer_pb_route(struct view message, struct infer_pb_route *out, stru
             status = take_text(&field, "model_version", &out->model_version, err);
         else if (field.number == ID)
             status = take_text(&field, "id", &out->id, err);
+        out->has_raw |= field.number == RAW;
     }
     return status == ST_OK && reader.is_malformed ? malformed(err, "the request") : status;
 }

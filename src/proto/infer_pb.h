@@ -11,6 +11,7 @@
 struct infer_pb_route {
     struct view model_name, model_version, id; /* empty: not there */
     uint32_t field_count;
+    bool has_raw;          /* raw_input_contents */
 };
 /* Walks the outermost fields; their number is bounded. */
 MUST_CHECK enum status infer_pb_route(struct view message, struct infer_pb_route *out,

@@ -5,6 +5,7 @@
 #include "serve/cmd_serve.h"
 
 #include "base/options.h"
+#include "serve/grpc_server.h"
 #include "serve/routes.h"
 #include "serve/server.h"
 #include <errno.h>
@@ -26,6 +27,19 @@ static const struct option_spec OPTIONS[] = {
      "port of the inference protocol; 0: any free one"},
     {"metrics-port", OPT_UINT, offsetof(struct serve_config, metrics_port), "N", "8002", 0, 65535,
      NULL, "port of /metrics (also at the HTTP port); 0: any free one"},
+    {"grpc-port", OPT_STRING, offsetof(struct serve_config, grpc_port), "N", "8001", 0, 0, NULL,
+     "port of the inference protocol over gRPC; 0: any free one; none: no gRPC"},
+    {"grpc-max-message", OPT_UINT, offsetof(struct serve_config, grpc_max_message), "BYTES",
+     "64MiB", 1, 4294967295.0, NULL,
+     "largest gRPC message; a larger one gets RESOURCE_EXHAUSTED"},
+    {"grpc-memory", OPT_UINT, offsetof(struct serve_config, grpc_memory), "BYTES", "1GiB", 65536,
+     1099511627776.0, NULL,
+     "gRPC messages being received and worked on, in all; more are refused with RESOURCE_EXHAUSTED"},
+    {"grpc-max-streams", OPT_UINT, offsetof(struct serve_config, grpc_max_streams), "N", "1024", 1,
+     65536, NULL, "gRPC calls at once on a connection; more wait at the client"},
+    {"grpc-compression", OPT_CHOICE, offsetof(struct serve_config, grpc_compression), NULL, "none",
+     0, 0, "none|low|medium|high",
+     "gzip of gRPC answers of 1 KiB and more, to clients that take it"},
     {"max-connections", OPT_UINT, offsetof(struct serve_config, max_connections), "N", "1024", 1,
      1000000, NULL, "connections at once; one more is answered with 503 and closed"},
     {"max-body", OPT_UINT, offsetof(struct serve_config, max_body), "BYTES", "64MiB", 1,
@@ -61,7 +75,7 @@ static const struct option_spec OPTIONS[] = {
     {"log-level", OPT_CHOICE, offsetof(struct serve_config, log_level), NULL, "info", 0, 0,
      "error|warn|info|debug", "what is logged to standard error"},
     {"port-file", OPT_STRING, offsetof(struct serve_config, port_file), "FILE", NULL, 0, 0, NULL,
-     "once ready, write the ports there: http PORT, metrics PORT, a line each"},
+     "once ready, write the ports there: http PORT, metrics PORT, grpc PORT, a line each"},
 };
 
 static const struct command_spec COMMAND = {
@@ -86,19 +100,24 @@ static const struct command_spec COMMAND = {
     .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
 };
 
-static bool write_ports(const char *path, unsigned http, unsigned metrics) {
+struct ports {
+    unsigned http, metrics, grpc; /* grpc 0: none */
+};
+
+static bool write_ports(const char *path, const struct ports *ports) {
     FILE *file = fopen(path, "we");
     if (!file)
         return false;
-    const bool is_written = fprintf(file, "http %u\nmetrics %u\n", http, metrics) > 0;
+    bool is_written = fprintf(file, "http %u\nmetrics %u\n", ports->http, ports->metrics) > 0;
+    if (ports->grpc)
+        is_written &= fprintf(file, "grpc %u\n", ports->grpc) > 0;
     return fclose(file) == 0 && is_written;
 }
 
-/* By way of a second file, so that a reader finds both lines or none. Not where something else
+/* By way of a second file, so that a reader finds all lines or none. Not where something else
  * than a file is there: renaming would put a file in the place of a device, a pipe or a link
  * (/dev/stdout is one). */
-static enum status write_port_file(const char *path, unsigned http, unsigned metrics,
-                                   struct err *err) {
+static enum status write_port_file(const char *path, const struct ports *ports, struct err *err) {
     struct stat info;
     const bool is_special = lstat(path, &info) == 0 && !S_ISREG(info.st_mode);
     struct buf name;
@@ -110,7 +129,7 @@ static enum status write_port_file(const char *path, unsigned http, unsigned met
         return err_set(err, ST_NO_MEMORY, "no memory for --port-file");
     }
     enum status status = ST_OK;
-    if (!write_ports(name.data, http, metrics) || (!is_special && rename(name.data, path) != 0)) {
+    if (!write_ports(name.data, ports) || (!is_special && rename(name.data, path) != 0)) {
         status = err_set(err, ST_IO, "--port-file %s: %s", path, strerror(errno));
         if (!is_special)
             (void)unlink(name.data);
@@ -162,19 +181,23 @@ static void raise_descriptor_limit(uint64_t connections) {
 
 static enum status announce(const struct serve_config *config, const struct server *server,
                             struct err *err) {
-    const unsigned http = listener_port(server->http);
-    const unsigned metrics = listener_port(server->metrics);
+    const struct ports ports = {.http = listener_port(server->http),
+                                .metrics = listener_port(server->metrics),
+                                .grpc = grpc_server_port(server->grpc)};
     log_models(config, server->engine);
     log_line(LOG_INFO, "listening on http%s://%s:%u, metrics on http%s://%s:%u/metrics",
-             server->tls.http ? "s" : "", config->host, http, server->tls.metrics ? "s" : "",
-             config->host, metrics);
-    return config->port_file ? write_port_file(config->port_file, http, metrics, err) : ST_OK;
+             server->tls.http ? "s" : "", config->host, ports.http,
+             server->tls.metrics ? "s" : "", config->host, ports.metrics);
+    if (ports.grpc)
+        log_line(LOG_INFO, "listening on grpc%s://%s:%u", server->tls.grpc ? "s" : "",
+                 config->host, ports.grpc);
+    return config->port_file ? write_port_file(config->port_file, &ports, err) : ST_OK;
 }
 
 static int run(const struct serve_config *config) {
     struct err err = {.text = ""};
     struct engine *engine = NULL;
-    raise_descriptor_limit(config->max_connections + config->max_shared_regions);
+    raise_descriptor_limit(2 * config->max_connections + config->max_shared_regions);
     /* A trace that meets ulimit -f is a failed write, not the end of the server. */
     (void)signal(SIGXFSZ, SIG_IGN);
     enum status status = engine_create(&config->engine, &engine, &err);
@@ -225,6 +248,8 @@ int cmd_serve(int argc, char **argv) {
     struct serve_config config = {.host = NULL};
     const char **positional = NULL;
     size_t count = 0;
+    if (grpc_port_check(config, err) != ST_OK)
+        return ST_INVALID;
     struct err err = {.text = ""};
     int code = 2;
     switch (options_parse(&COMMAND, argc, argv, &config, &positional, &count)) {

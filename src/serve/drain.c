@@ -12,6 +12,7 @@
 #include "serve/drain.h"
 
 #include "base/clock.h"
+#include "serve/grpc_server.h"
 #include "serve/http_conn.h"
 #include <inttypes.h>
 #include <signal.h>
@@ -48,6 +49,7 @@ static void stop_listening(struct server *server) {
     listener_close(server->metrics);
     server->http = NULL;
     server->metrics = NULL;
+    grpc_server_stop_listening(server->grpc);
     close_idle(server, mono_ns());
 }
 
@@ -62,6 +64,7 @@ void drain_on_signal(void *ctx, int signum) {
     log_line(LOG_INFO, "%s: draining %" PRIu64 " requests in flight, %" PRIu64 " connections; "
              "a second signal stops at once", name, server->in_flight, server->http_count);
     engine_drain(server->engine);
+    grpc_server_tell_health(server->grpc);
     loop_timer_set(server->drain_timer, mono_ns() + server->config->drain_delay_ns + 1);
 }
 

@@ -9,6 +9,7 @@
 #include "serve/infer_decode.h"
 
 struct server;
+struct infer_pb_gap;
 struct infer_front;
 struct loop_timer;
 
@@ -23,6 +24,15 @@ struct note {
     struct mpsc_node node;
     struct exchange *exchange;
     enum note_kind kind;
+};
+
+/* What the gRPC front alone needs. */
+struct exchange_grpc {
+    bool is_streamed;          /* a message of ModelStreamInfer */
+    bool is_final_marked;      /* the answer says triton_final_response */
+    int compression;           /* level of gzip; 0: none */
+    struct infer_pb_gap *gaps; /* outputs that the answer's bytes leave out */
+    uint32_t gap_count;
 };
 
 struct exchange {
@@ -54,6 +64,7 @@ struct exchange {
     struct buf answer;         /* a worker's; empty: not encoded yet, or failed */
     size_t answer_json_size;
     bool is_encoded;
+    struct exchange_grpc grpc; /* set by that front before anything else */
 
     struct note notes[NOTE_COUNT];
 };

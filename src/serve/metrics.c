@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "measure/prom.h"
+#include "serve/grpc_server.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -115,6 +116,7 @@ enum status metrics_write(struct server *server, const struct served_model *serv
     write_loop(server);
     one(&server->body, "telltale_workers_waiting", "gauge",
         "Jobs waiting for a worker: bodies, texts, pictures, answers.",
+    grpc_server_write_metrics(server->grpc, &server->body);
         engine_workers_waiting(server->engine));
     one(&server->body, "telltale_trace_dropped_total", "counter",
         "Trace records lost because a ring was full.",

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "serve/drain.h"
 #include "serve/exchange.h"
+#include "serve/grpc_server.h"
 #include "serve/http_conn.h"
 #include "serve/infer_run.h"
 #include <inttypes.h>
@@ -71,6 +72,7 @@ static void shrink(struct buf *buf) {
 static void on_turn_end(void *ctx) {
     struct server *server = ctx;
     engine_flush(server->engine);
+    grpc_server_flush(server->grpc);
     shrink(&server->body);
 }
 
@@ -117,6 +119,7 @@ static void on_sweep(void *ctx) {
         next = hc->next;
         http_conn_sweep(hc, now_ns);
     }
+    grpc_server_sweep(server->grpc, now_ns);
     loop_timer_set(server->sweep_timer, now_ns + sweep_interval_ns(server->config));
 }
 
@@ -170,6 +173,8 @@ enum status server_init(struct server *server, const struct serve_config *config
     if (status == ST_OK)
         status = listener_create(server->loop, config->host, (uint16_t)config->metrics_port,
                                  on_accept_metrics, server, &server->metrics, err);
+    if (status == ST_OK)
+        status = grpc_server_open(server, err);
     if (status == ST_OK) {
         listener_use_tls(server->http, server->tls.http);
         listener_use_tls(server->metrics, server->tls.metrics);
@@ -188,6 +193,7 @@ static void close_handles(struct server *server) {
         listener_close(server->http);
     if (server->metrics)
         listener_close(server->metrics);
+    grpc_server_close(server->grpc);
     loop_wake_close(server->wake);
     loop_timer_close(server->sweep_timer);
     loop_timer_close(server->drain_timer);
@@ -200,6 +206,7 @@ void server_done(struct server *server) {
     close_handles(server);
     exchange_pool_done(server); /* their timers are the loop's */
     loop_free(server->loop);
+    grpc_server_free(server->grpc);
     tls_ports_done(&server->tls);
     shared_memory_free(server->shared_memory);
     buf_done(&server->head);

@@ -19,6 +19,10 @@ struct serve_config {
     struct engine_config engine;
     const char *host;
     uint64_t http_port, metrics_port;          /* 0: any free one */
+    const char *grpc_port;                     /* a number, or "none" */
+    uint64_t grpc_max_message, grpc_memory;    /* bytes: one, and all being received or worked on */
+    uint64_t grpc_max_streams;                 /* calls at once, a connection */
+    int grpc_compression;                      /* level of gzip of answers; 0: none */
     uint64_t max_body, max_header;             /* bytes */
     uint64_t max_connections;
     uint64_t max_shared_regions;               /* 0: shared memory is off */
@@ -46,6 +50,7 @@ struct server_counts {
 };
 
 struct http_conn;
+struct grpc_server;
 struct exchange;
 
 struct server {
@@ -59,6 +64,7 @@ struct server {
     struct loop_signal *on_term, *on_int, *on_hup;
     struct tls_ports tls;
     struct listener *http, *metrics;
+    struct grpc_server *grpc; /* NULL: off */
 
     struct mpsc notes; /* of exchanges: pushed by the engine's threads, taken by the loop */
     struct mpsc_node *notes_left; /* taken, and left for the next turn */

@@ -222,7 +222,7 @@ class Server:
         self.directory = tempfile.TemporaryDirectory(prefix="telltale-e2e-")
         self.log_path = os.path.join(self.directory.name, "log")
         self.process = None
-        self.port = self.metrics_port = 0
+        self.port = self.metrics_port = self.grpc_port = 0
 
     def path(self, name):
         return os.path.join(self.directory.name, name)
@@ -230,7 +230,7 @@ class Server:
     def start(self):
         port_file = self.path("ports")
         command = [BINARY, "serve", "--http-port", "0", "--metrics-port", "0",
-                   "--port-file", port_file]
+                   "--grpc-port", "0", "--port-file", port_file]
         if self.simulate:
             command += ["--simulate", self.simulate]
         with open(self.log_path, "wb") as log:
@@ -242,6 +242,7 @@ class Server:
         with open(port_file, encoding="ascii") as file:
             ports = dict(line.split() for line in file)
         self.port, self.metrics_port = int(ports["http"]), int(ports["metrics"])
+        self.grpc_port = int(ports.get("grpc", 0))
         return self
 
     def __enter__(self):
@@ -312,7 +313,7 @@ class Server:
         return out
 
     def sockets(self):
-        """How many the server has open, the two it listens on included."""
+        """How many the server has open, those it listens on included."""
         count, directory = 0, f"/proc/{self.process.pid}/fd"
         for name in os.listdir(directory):
             try:

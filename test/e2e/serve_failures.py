@@ -41,8 +41,8 @@ def start_once(directory, library, after, is_once, options):
     where = f"allocation {after}{' alone' if is_once else ''}"
     with open(log, "wb") as file:
         process = subprocess.Popen(
-            [BINARY, "serve", "--http-port", "0", "--metrics-port", "0", "--port-file", ports,
-             *options], stdout=file, stderr=file, stdin=subprocess.DEVNULL,
+            [BINARY, "serve", "--http-port", "0", "--metrics-port", "0", "--grpc-port",
+             "0", "--port-file", ports, *options], stdout=file, stderr=file, stdin=subprocess.DEVNULL,
             env=environment(library, after, is_once))
     try:
         wait_until(lambda: os.path.exists(ports) or process.poll() is not None, where)

@@ -119,7 +119,7 @@ def start_up_says_what_is_served_where_and_how():
 def a_port_in_use_gives_one_clear_line_and_exit_code_1():
     with Server() as server:
         result = run_program("serve", "--simulate", "a=1ms,b=0ms", "--http-port", str(server.port),
-                             "--metrics-port", "0")
+                             "--metrics-port", "0", "--grpc-port", "0")
         equal(result.returncode, 1, "exit code")
         check(str(server.port) in result.stderr, result.stderr)
         equal(len(result.stderr.strip().splitlines()), 1, f"lines of {result.stderr!r}")
@@ -133,7 +133,7 @@ def a_port_file_that_is_a_pipe_is_written_into_and_stays_one():
         reader = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         process = subprocess.Popen(
             [BINARY, "serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0", "--metrics-port",
-             "0", "--port-file", path], stderr=subprocess.DEVNULL)
+             "0", "--grpc-port", "0", "--port-file", path], stderr=subprocess.DEVNULL)
         try:
             ready = select.select([reader], [], [], 20)[0]
             check(ready and os.read(reader, 100).startswith(b"http "), "nothing came by the pipe")
@@ -147,7 +147,7 @@ def a_port_file_that_is_a_pipe_is_written_into_and_stays_one():
         os.symlink("target", link)
         process = subprocess.Popen(
             [BINARY, "serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0", "--metrics-port",
-             "0", "--port-file", link], stderr=subprocess.DEVNULL)
+             "0", "--grpc-port", "0", "--port-file", link], stderr=subprocess.DEVNULL)
         try:
             wait_until(lambda: process.poll() is not None or not os.path.islink(link) or
                        os.path.exists(link), "the ports")
@@ -156,7 +156,8 @@ def a_port_file_that_is_a_pipe_is_written_into_and_stays_one():
             process.terminate()
             process.wait(20)
         result = run_program("serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0",
-                             "--metrics-port", "0", "--port-file", directory)
+                             "--metrics-port", "0", "--grpc-port", "0", "--port-file",
+                             directory)
         check(result.returncode == 1 and "--port-file" in result.stderr, result.stderr)
         check(not os.path.exists(directory + ".tmp"), "half a port file is left")
 
@@ -165,12 +166,14 @@ def a_port_file_that_is_a_pipe_is_written_into_and_stays_one():
 def nothing_that_no_client_could_ask_for_is_served():
     with tempfile.TemporaryDirectory() as directory:
         result = run_program("serve", "--model-repository", directory, "--http-port", "0",
-                             "--metrics-port", "0")
+                             "--metrics-port", "0", "--grpc-port", "0")
         check(result.returncode == 1 and "model.onnx" in result.stderr, result.stderr)
     for options, word in ((("--model-name", ""), "--model-name"),
                           (("--model-name", "x" * 256), "--model-name"),
                           (("--model-name", "a\nb"), "--model-name"),
-                          (("--http-port", "7", "--metrics-port", "7"), "--metrics-port")):
+                          (("--http-port", "7", "--metrics-port", "7"), "--metrics-port"),
+                          (("--http-port", "7", "--grpc-port", "7"), "--grpc-port"),
+                          (("--grpc-port", "70000"), "--grpc-port")):
         result = run_program("serve", "--simulate", "a=1ms", *options)
         equal(result.returncode, 2, f"{options}: exit code")
         check(word in result.stderr, f"{options}: {result.stderr}")

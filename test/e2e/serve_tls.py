@@ -248,7 +248,8 @@ def curl_agrees():
 def files_that_cannot_be_used_are_named():
     with Certificates() as made:
         other = made.sign("other")
-        base = ["serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0", "--metrics-port", "0"]
+        base = ["serve", "--simulate", "a=1ms,b=0ms", "--http-port", "0", "--metrics-port", "0",
+                "--grpc-port", "0"]
         cases = [
             (["--tls-certificate", made.certificate], 2, "needs --tls-key"),
             (["--tls-key", made.key], 2, "--tls-key needs --tls-certificate"),
