@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test check-prep check-onnx perf install clean help setup-build setup-run setup-models setup-test setup-perf
+.PHONY: all demo test check-prep check-onnx check-compat perf install clean help setup-build setup-run setup-models setup-test setup-perf
 .DEFAULT_GOAL := all
 
 all: setup-build build-release ## build ./build/telltale
@@ -19,6 +19,9 @@ check-prep: setup-test build-release ## every comparison of pre- and postprocess
 
 check-onnx: setup-test build-release ## every node test of ONNX through the server
 	@./scripts/check_onnx --build $(BUILD)
+
+check-compat: setup-test build-release ## every client that is installed, against the server
+	@./scripts/check_compat --build $(BUILD)
 
 perf: setup-perf build-release ## run every benchmark of perf/
 	@./scripts/run_perf
