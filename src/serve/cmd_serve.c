@@ -6,6 +6,7 @@
 
 #include "base/options.h"
 #include "serve/grpc_server.h"
+#include "serve/notify.h"
 #include "serve/routes.h"
 #include "serve/server.h"
 #include <errno.h>
@@ -191,6 +192,9 @@ static enum status announce(const struct serve_config *config, const struct serv
     if (ports.grpc)
         log_line(LOG_INFO, "listening on grpc%s://%s:%u", server->tls.grpc ? "s" : "",
                  config->host, ports.grpc);
+    if (!notify_service_manager("READY=1"))
+        log_line(LOG_WARN, "$NOTIFY_SOCKET: %s: the service manager was not told that the server is "
+                 "ready", strerror(errno));
     return config->port_file ? write_port_file(config->port_file, &ports, err) : ST_OK;
 }
 

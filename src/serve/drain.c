@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "serve/grpc_server.h"
 #include "serve/http_conn.h"
+#include "serve/notify.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <unistd.h>
@@ -63,6 +64,7 @@ void drain_on_signal(void *ctx, int signum) {
     server->is_draining = true;
     log_line(LOG_INFO, "%s: draining %" PRIu64 " requests in flight, %" PRIu64 " connections; "
              "a second signal stops at once", name, server->in_flight, server->http_count);
+    (void)notify_service_manager("STOPPING=1");
     engine_drain(server->engine);
     grpc_server_tell_health(server->grpc);
     loop_timer_set(server->drain_timer, mono_ns() + server->config->drain_delay_ns + 1);
