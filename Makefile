@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test check-prep check-onnx check-compat perf install clean help setup-build setup-run setup-models setup-test setup-perf
+.PHONY: all demo test check-prep check-onnx check-compat check-faults perf install clean help setup-build setup-run setup-models setup-test setup-perf
 .DEFAULT_GOAL := all
 
 all: setup-build build-release ## build ./build/telltale
@@ -22,6 +22,9 @@ check-onnx: setup-test build-release ## every node test of ONNX through the serv
 
 check-compat: setup-test build-release ## every client that is installed, against the server
 	@./scripts/check_compat --build $(BUILD)
+
+check-faults: setup-test build-release ## everything that tries to bring the server down
+	@./scripts/check_faults --build $(BUILD)
 
 perf: setup-perf build-release ## run every benchmark of perf/
 	@./scripts/run_perf
