@@ -136,7 +136,10 @@ static void check(uint32_t room, bool often_full) {
                   (unsigned long long)stats.batches_copied);
     assert_true(stats.batches_in_place > 0);
     assert_int_equal(stats.staging_refused, PRODUCERS * EACH - staged);
-    assert_int_equal(stats.staging_refused > 0, often_full);
+    /* Rows come free in the order in which they were taken, so that a thread that is not running
+     * can fill any room for a while. */
+    if (often_full) assert_true(stats.staging_refused > 0);
+    else assert_true(staged > PRODUCERS * EACH / 2);
     struct job last = {.rows = room / 2}; /* nothing is left reserved */
     assert_true(staging_reserve(batcher_staging(batcher), &last));
     staging_release(&last);
