@@ -48,7 +48,7 @@ static void the_state_arrives_as_one_datagram(void **state) {
     const socklen_t length =
         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
-    char name[100];
+    char name[sizeof address.sun_path + 1];
     snprintf(name, sizeof name, "@%s", address.sun_path + 1);
     setenv("NOTIFY_SOCKET", name, 1);
     assert_true(notify_service_manager("READY=1"));
