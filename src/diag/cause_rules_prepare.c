@@ -48,6 +48,17 @@ static bool is_mostly_image_decode(const struct group *group) {
     return group->step_ns[STEP_IMAGE_DECODE] > 0.5 * group->part_ns[STAGE_PREPROCESS];
 }
 
+const char *pictures_remedy(const struct group *group) {
+    if (group->scalable_jpegs > 0 && group->scalable_jpegs >= 0.5 * group->pictures)
+        return "most are JPEGs much larger than the model's canvas: jpeg_scaling in pipeline.yaml "
+               "decodes those at a fraction of their size";
+    if (group->pictures > 0)
+        return "jpeg_scaling would not help (it is on, or they are no large JPEGs): have clients "
+               "send smaller pictures";
+    return "where they are large JPEGs, jpeg_scaling in pipeline.yaml decodes them at a fraction of "
+           "their size; or have clients send smaller pictures"; /* a trace without these counts */
+}
+
 bool cause_holds_workers(const struct evidence *evidence, struct finding *finding) {
     const struct group *slow = &evidence->slow;
     finding_figure(finding, "wait_slow_ms", "waiting for a worker, slow", "ms",
@@ -65,7 +76,7 @@ bool cause_holds_workers(const struct evidence *evidence, struct finding *findin
     if (is_mostly_image_decode(slow))
         finding_advise(finding,
                        "more --workers while processors are free; they decode pictures most of "
-                       "the time: jpeg_scaling in pipeline.yaml, or smaller pictures");
+                       "the time: %s", pictures_remedy(slow));
     else
         finding_advise(finding,
                        "more --workers while processors are free, or shorter texts (--max-tokens)");
@@ -125,13 +136,15 @@ bool cause_holds_pictures(const struct evidence *evidence, struct finding *findi
                    MS(finding->middle_ns));
     finding_figure(finding, "bytes_slow", "body, slow", "bytes", slow->bytes_in);
     finding_figure(finding, "bytes_middle", "middle", "bytes", middle->bytes_in);
+    finding_figure(finding, "pictures", "pictures, slow", "", slow->pictures);
+    finding_figure(finding, "scalable_jpegs", "of them for jpeg_scaling", "",
+                   slow->scalable_jpegs);
     if (!is_input_longer(evidence))
         return finding_unless(finding, "the slow ones' pictures are not larger");
     if (slow->step_ns[STEP_IMAGE_DECODE] > 0.5 * finding->slow_ns)
         finding_advise(finding,
-                       "the slow ones' pictures are larger, and decoding them is most of it: "
-                       "jpeg_scaling decodes large JPEGs at a fraction of their size; or have "
-                       "clients send smaller ones");
+                       "the slow ones' pictures are larger, and decoding them is most of it: %s",
+                       pictures_remedy(slow));
     else
         finding_advise(finding,
                        "the slow ones' pictures are larger: have clients send smaller ones");

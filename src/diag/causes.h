@@ -56,4 +56,8 @@ struct cause {
 extern const struct cause CAUSES[];
 size_t cause_count(void);
 
+/* What makes decoding these pictures cheaper, as the end of a sentence. jpeg_scaling is advised
+ * where at least half of them are JPEGs that it would decode smaller. */
+const char *pictures_remedy(const struct group *group);
+
 #endif

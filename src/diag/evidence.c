@@ -186,6 +186,8 @@ static void add(const struct evidence *evidence, const struct timeline *timeline
     group->padded += weight * request->padded;
     group->bytes_in += weight * request->bytes_in;
     group->bytes_out += weight * request->bytes_out;
+    group->pictures += weight * request->pictures;
+    group->scalable_jpegs += weight * request->scalable_jpegs;
     group->batch_size += weight * request->batch_size;
     if (request->reason < REASON_COUNT) group->reason_share[request->reason] += weight;
     const struct run_batch *batch = evidence_batch(evidence, request);
@@ -203,7 +205,8 @@ static void divide(struct group *group) {
                       &group->lock_wait_ns, &group->lock_waited, &group->ahead_ns,
                       &group->ahead_known, &group->tokens, &group->padded, &group->bytes_in,
                       &group->bytes_out, &group->batch_size, &group->batch_rows,
-                      &group->elements, &group->cpu_ns, &group->run_delay_ns};
+                      &group->elements, &group->cpu_ns, &group->run_delay_ns,
+                      &group->pictures, &group->scalable_jpegs};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) *sums[i] *= by;
     for (unsigned i = 0; i < PART_COUNT; i++) group->part_ns[i] *= by;
     for (unsigned i = 0; i < STEP_COUNT; i++) group->step_ns[i] *= by;

@@ -21,6 +21,7 @@ struct group {
     double ahead_ns;                   /* length of the batch in front, where it is known */
     double ahead_known;                /* share of requests for which it is */
     double tokens, padded, bytes_in, bytes_out, batch_size;
+    double pictures, scalable_jpegs;   /* the latter: that jpeg_scaling, which is off, would help */
     double batch_rows, elements;       /* of the request's batch, where written */
     double cpu_ns, run_delay_ns;       /* likewise, over its execution */
     double reason_share[REASON_COUNT];

@@ -223,10 +223,9 @@ static void note_pictures(const struct evidence *evidence, struct findings *out)
     const struct group *slow = &evidence->slow;
     const double decode_ns = slow->step_ns[STEP_IMAGE_DECODE];
     if (decode_ns < FINDING_MIN_SHARE * slow->whole_ns || stands(out, "pictures")) return;
-    note(out, "decoding pictures is %.0f %% of the slow ones' time (%.3f ms; middle %.3f ms): "
-              "jpeg_scaling in pipeline.yaml makes large JPEGs cheaper, more --workers do more at "
-              "once", decode_ns / slow->whole_ns * 100, decode_ns / 1e6,
-         evidence->middle.step_ns[STEP_IMAGE_DECODE] / 1e6);
+    note(out, "decoding pictures is %.0f %% of the slow ones' time (%.3f ms; middle %.3f ms); more "
+              "--workers do more at once; %s", decode_ns / slow->whole_ns * 100, decode_ns / 1e6,
+         evidence->middle.step_ns[STEP_IMAGE_DECODE] / 1e6, pictures_remedy(slow));
 }
 
 static void note_data(const struct evidence *evidence, struct findings *out) {

@@ -41,6 +41,7 @@ struct run_request {
     float weight;            /* in the uniform sample: requests it stands for; 0: not in it */
     uint32_t id;             /* place in run.ids */
     uint32_t batch_size, rows, tokens, padded, bytes_in, bytes_out;
+    uint32_t pictures, scalable_jpegs; /* the latter: jpeg_scaling would help them, and is off */
     int32_t batch_index;     /* in run.batches; NO_BATCH: none, or not written */
     uint16_t model, step;    /* step: of the client that was joined; 0: none was */
     uint8_t sampled, holder, reason, instance;

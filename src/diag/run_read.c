@@ -50,6 +50,8 @@ static const struct line_field REQUEST_FIELDS[] = {
     REQUEST("padded", LINE_U32, padded),
     REQUEST("bytes_in", LINE_U32, bytes_in),
     REQUEST("bytes_out", LINE_U32, bytes_out),
+    REQUEST("pictures", LINE_U32, pictures),
+    REQUEST("scalable_jpegs", LINE_U32, scalable_jpegs),
     REQUEST("enqueued_ns", LINE_U64, enqueued_ns),
     REQUEST("instance_free_ns", LINE_U64, free_ns),
     REQUEST("batch_ready_ns", LINE_U64, ready_ns),

@@ -24,6 +24,13 @@ enum status binding_no_memory(const struct binder *binder) {
                    binder->model->name);
 }
 
+enum status binding_file_failed(const struct binder *binder, unsigned line, const char *key,
+                                enum status status) {
+    const char *path = binder->binding->file.path;
+    if (status != ST_OK) err_prefix(binder->err, "%s:%u: %s", path, line, key);
+    return status;
+}
+
 const char *binding_names(const struct io_spec *specs, uint32_t count, char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
@@ -129,6 +136,11 @@ static enum status bind_canvas(const struct binder *binder, const struct pipelin
     if (fit->kind == FIT_HEIGHT) {
         if (canvas[0] != -1) {
             status = bind_side(binder, spec->line, "width", canvas[0], &fit->width);
+            if (status == ST_OK && fit->max_width != 0)
+                status = bind_side(binder, spec->line, "max_width", canvas[0], &fit->max_width);
+            if (status == ST_OK && fit->multiple > 1 && fit->width % fit->multiple != 0)
+                status = binding_refuse(binder, spec->line, "image.multiple is %u, the model's width of %u is no "
+                                                            "multiple of it", fit->multiple, fit->width);
             fit->max_width = fit->width;
         }
         if (status == ST_OK && fit->height == 0)
@@ -174,12 +186,16 @@ static enum status bind_image(const struct binder *binder, struct bound_input *o
         return binding_refuse(binder, spec->line, "image: a canvas of %ux%u; it may have %d pixels", fit->width,
                               fit->height, IMAGE_MAX_PIXELS);
     if (is_fixed) image->fixed_row_bytes = pixels_size(&image->table, fit->width, fit->height);
+    /* As large as it will be resized to; without resizing nothing may be lost. */
+    const uint32_t least = fit->kind == FIT_NONE ? UINT32_MAX : fit->kind == FIT_CROP ? fit->shorter : 0;
+    const uint32_t width = fit->width != 0 ? fit->width : fit->max_side;
+    const uint32_t height = fit->height != 0 ? fit->height : fit->max_side;
     image->decode = (struct image_options){
         .is_grey = format.color == COLOR_GREY,
         .ignores_orientation = spec->image.ignores_orientation,
         .scales_jpeg = spec->image.scales_jpeg,
-        .least_width = fit->width != 0 ? fit->width : fit->max_side,
-        .least_height = fit->height != 0 ? fit->height : fit->max_side,
+        .least_width = width > least ? width : least,
+        .least_height = height > least ? height : least,
         .max_pixels = spec->image.max_pixels,
     };
     return ST_OK;
@@ -220,6 +236,9 @@ static enum status bind_length(const struct binder *binder, const struct pipelin
     if (length == -1) return ST_OK;
     if (length < 1 || length > 65536)
         return binding_refuse(binder, spec->line, "the model's sequence of %lld tokens is none", (long long)length);
+    if ((int64_t)spec->text.max_tokens > length)
+        return binding_refuse(binder, spec->line, "text.max_tokens is %llu, the model's sequence has %lld tokens",
+                              (unsigned long long)spec->text.max_tokens, (long long)length);
     text->padding.fixed_length = (uint32_t)length;
     if (text->max_tokens > length) text->max_tokens = (uint32_t)length;
     return ST_OK;
@@ -242,7 +261,9 @@ static enum status bind_text(const struct binder *binder, struct bound_input *ou
         return binding_refuse(binder, spec->line,
                               "text.tokenizer is missing: there is no tokenizer.json beside the model");
     status = tokenizer_load(path, &text->tokenizer, binder->err);
-    if (status != ST_OK) return status;
+    if (status != ST_OK)
+        return path == spec->text.tokenizer ? binding_file_failed(binder, spec->line, "text.tokenizer", status)
+                                            : status;
     text->padding = tokenizer_padding(text->tokenizer);
     text->max_tokens = files->max_tokens != 0 ? files->max_tokens : (uint32_t)spec->text.max_tokens;
     if (text->max_tokens == 0) text->max_tokens = tokenizer_max_tokens(text->tokenizer);
@@ -303,10 +324,10 @@ static enum status show_outputs(const struct binder *binder, struct signature *s
         for (uint32_t k = 0; k < output->made_count && status == ST_OK; k++) {
             if (binding_find(shown->outputs, binding->own_shown, made[k].name) != NOT_FED)
                 return binding_refuse(binder, output->spec->line,
-                                      "the model has an output \"%s\" of its own: hide the model's "
-                                      "(model_outputs: hidden)%s", made[k].name,
-                                      output->spec->kind == PIPELINE_DETECT || output->spec->kind == PIPELINE_TEXT_BOXES
-                                          ? "" : ", or name this one otherwise");
+                                      "%s: the model has an output \"%s\" of its own: hide the model's "
+                                      "(model_outputs: hidden), or give this one another name with %s.%s",
+                                      binding_kind_name(output->spec->kind), made[k].name,
+                                      binding_kind_name(output->spec->kind), binding_name_key(output, k));
             status = show(binder, shown->outputs, &shown->output_count, made[k]);
         }
     }

@@ -94,11 +94,21 @@ static enum status find_from(const struct binder *binder, struct bound_output *o
 
 /* ---- files ---- */
 
-static enum status load_labels(const struct binder *binder, const char *named, struct labels *out) {
+static enum status load_labels(const struct binder *binder, struct bound_output *output, const char *named) {
+    const struct pipeline_output *spec = output->spec;
     const char *path = binder->files->labels != NULL ? binder->files->labels
                        : named != NULL               ? named
                                                      : binder->model->labels_path;
-    return path != NULL ? labels_load(path, binder->arena, out, binder->err) : ST_OK;
+    char key[40];
+    (void)snprintf(key, sizeof key, "%s.labels", KIND_NAMES[spec->kind]);
+    if (path != NULL) {
+        const enum status status = labels_load(path, binder->arena, &output->labels, binder->err);
+        return path == named ? binding_file_failed(binder, spec->line, key, status) : status;
+    }
+    if (spec->label_line == 0) return ST_OK;
+    return binding_refuse(binder, spec->label_line,
+                          "%s.label names an output that there is only with labels: %s is missing, and there is "
+                          "no labels.txt beside the model", KIND_NAMES[spec->kind], key);
 }
 
 /* The last axis of a model's output, -1 where it is open. */
@@ -107,9 +117,22 @@ static int64_t last_axis(const struct io_spec *spec) {
 }
 
 static enum status check_labels(const struct binder *binder, const struct bound_output *output, int64_t classes) {
-    if (output->labels.count == 0 || classes == -1 || (int64_t)output->labels.count == classes) return ST_OK;
-    return binding_refuse(binder, output->spec->line, "%s: there are %zu labels, the model has %lld classes",
-                          KIND_NAMES[output->spec->kind], output->labels.count, (long long)classes);
+    const struct pipeline_output *spec = output->spec;
+    const long long labels = (long long)output->labels.count;
+    if (labels == 0 || classes == -1 || labels == classes) return ST_OK;
+    const bool has_boxes = spec->kind == PIPELINE_DETECT && spec->detect.config.head == HEAD_BOXES;
+    const bool has_background = has_boxes && spec->detect.config.has_background;
+    const char *hint = "";
+    if (has_boxes && !has_background && labels + 1 == classes)
+        hint = ": where class 0 means that nothing is there, say background: true; it is left out then, and the "
+               "labels begin with class 1";
+    else if (has_background && labels == classes + 1)
+        hint = ": with background: true class 0, which means that nothing is there, is left out, and the labels "
+               "leave it out too";
+    return binding_refuse(binder, spec->line, "%s: there %s %lld label%s, the model has %lld class%s%s%s",
+                          KIND_NAMES[spec->kind], labels == 1 ? "is" : "are", labels, labels == 1 ? "" : "s",
+                          (long long)classes, classes == 1 ? "" : "es",
+                          has_background ? " beside the background" : "", hint);
 }
 
 /* ---- which input a step belongs to ---- */
@@ -140,7 +163,7 @@ static enum status find_input(const struct binder *binder, const struct bound_ou
 /* ---- each kind ---- */
 
 static enum status bind_classify(const struct binder *binder, struct bound_output *output) {
-    enum status status = load_labels(binder, output->spec->classify.labels, &output->labels);
+    enum status status = load_labels(binder, output, output->spec->classify.labels);
     if (status == ST_OK) status = find_from(binder, output);
     if (status != ST_OK) return status;
     const int64_t classes = last_axis(&binder->signature->outputs[output->from]);
@@ -152,7 +175,7 @@ static enum status bind_classify(const struct binder *binder, struct bound_outpu
 
 static enum status bind_detect(const struct binder *binder, struct bound_output *output) {
     const struct pipeline_detect *spec = &output->spec->detect;
-    enum status status = load_labels(binder, spec->labels, &output->labels);
+    enum status status = load_labels(binder, output, spec->labels);
     if (status == ST_OK) status = find_from(binder, output);
     if (status == ST_OK && spec->config.head == HEAD_BOXES)
         status = find_named(binder, output->spec, "boxes_from", spec->boxes_from, &output->boxes_from);
@@ -177,10 +200,10 @@ static enum status bind_detect(const struct binder *binder, struct bound_output 
 static enum status bind_ctc(const struct binder *binder, struct bound_output *output) {
     const struct pipeline_ctc *spec = &output->spec->ctc;
     enum status status = find_from(binder, output);
-    if (status == ST_OK)
-        status = ctc_load(spec->characters, (uint32_t)spec->blank, spec->has_space, binder->arena,
-                          &output->characters, binder->err);
     if (status != ST_OK) return status;
+    status = ctc_load(spec->characters, (uint32_t)spec->blank, spec->has_space, binder->arena,
+                      &output->characters, binder->err);
+    if (status != ST_OK) return binding_file_failed(binder, output->spec->line, "ctc.characters", status);
     const int64_t classes = last_axis(&binder->signature->outputs[output->from]);
     if (classes != -1 && classes != (int64_t)output->characters.count)
         return binding_refuse(binder, output->spec->line,
@@ -196,7 +219,7 @@ static enum status bind_detokenize(const struct binder *binder, struct bound_out
     if (spec->tokenizer != NULL) {
         const enum status loaded = tokenizer_load(spec->tokenizer, &output->own_tokenizer, binder->err);
         output->tokenizer = output->own_tokenizer;
-        return loaded;
+        return binding_file_failed(binder, output->spec->line, "detokenize.tokenizer", loaded);
     }
     int input = NOT_FED;
     const enum status found = find_input(binder, output, PIPELINE_TEXT, NULL, &input);
@@ -265,20 +288,20 @@ uint32_t binding_made(const struct bound_output *output, const struct signature 
         out[0] = made(spec->embed.name, DTYPE_FP32, 2, last_axis(&signature->outputs[output->from]));
         return 1;
     case PIPELINE_DETECT:
-        out[0] = made("boxes", DTYPE_FP32, 3, 4);
-        out[1] = made("scores", DTYPE_FP32, 2, -1);
-        out[2] = made("classes", DTYPE_INT64, 2, -1);
-        out[3] = made("count", DTYPE_INT32, 1, -1);
-        out[4] = made("labels", DTYPE_BYTES, 2, -1);
+        out[0] = made(spec->detect.boxes, DTYPE_FP32, 3, 4);
+        out[1] = made(spec->detect.scores, DTYPE_FP32, 2, -1);
+        out[2] = made(spec->detect.classes, DTYPE_INT64, 2, -1);
+        out[3] = made(spec->detect.count, DTYPE_INT32, 1, -1);
+        out[4] = made(spec->detect.label, DTYPE_BYTES, 2, -1);
         return output->labels.count > 0 ? 5 : 4;
     case PIPELINE_CTC:
         out[0] = made(spec->ctc.name, DTYPE_BYTES, 1, -1);
         out[1] = made(spec->ctc.score, DTYPE_FP32, 1, -1);
         return 2;
     case PIPELINE_TEXT_BOXES:
-        out[0] = made("quads", DTYPE_FP32, 3, 8);
-        out[1] = made("scores", DTYPE_FP32, 2, -1);
-        out[2] = made("count", DTYPE_INT32, 1, -1);
+        out[0] = made(spec->text_boxes.quads, DTYPE_FP32, 3, 8);
+        out[1] = made(spec->text_boxes.scores, DTYPE_FP32, 2, -1);
+        out[2] = made(spec->text_boxes.count, DTYPE_INT32, 1, -1);
         return 3;
     case PIPELINE_DETOKENIZE:
         out[0] = made(spec->detokenize.name, DTYPE_BYTES, 1, -1);
@@ -290,4 +313,15 @@ uint32_t binding_made(const struct bound_output *output, const struct signature 
     case PIPELINE_OUTPUT_KIND_COUNT: break;
     }
     return 0;
+}
+
+const char *binding_name_key(const struct bound_output *output, uint32_t index) {
+    static const char *const KEYS[PIPELINE_OUTPUT_KIND_COUNT][MADE_MAX] = {
+        [PIPELINE_SCORES] = {"name"}, [PIPELINE_CLASSIFY] = {"label", "score", "class"},
+        [PIPELINE_EMBED] = {"name"},
+        [PIPELINE_DETECT] = {"boxes", "scores", "classes", "count", "label"},
+        [PIPELINE_CTC] = {"name", "score"}, [PIPELINE_TEXT_BOXES] = {"quads", "scores", "count"},
+        [PIPELINE_DETOKENIZE] = {"name"}, [PIPELINE_TOKENS] = {"ids", "offsets"}};
+    const bool lacks_label = output->spec->kind == PIPELINE_CLASSIFY && output->labels.count == 0;
+    return KEYS[output->spec->kind][index + (lacks_label ? 1 : 0)];
 }

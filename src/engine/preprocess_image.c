@@ -36,12 +36,23 @@ static bool reserve_fixed(const struct prepare *at, uint32_t count, struct rows 
     return true;
 }
 
+/* What was sent is neither a picture nor the base64 of one, a text perhaps: says what is taken. */
+static enum status refuse_other(struct request *request, enum status status) {
+    static const char TAKEN[] =
+        ". This input takes pictures, JPEG, PNG or WebP: the file as the body, with Content-Type "
+        "image/jpeg, image/png or image/webp, or as an element of a BYTES tensor; in JSON its base64";
+    struct err *err = &request->err;
+    const size_t size = strlen(err->text);
+    if (size + sizeof TAKEN <= sizeof err->text) memcpy(err->text + size, TAKEN, sizeof TAKEN);
+    return status;
+}
+
 static enum status decode_row(const struct prepare *at, struct view sent, struct placement *placement,
                               struct image *out) {
     const struct bound_image *image = &at->input->image;
     struct request *request = at->request;
     uint64_t since_ns = mono_ns();
-    struct view file;
+    struct view file = {.data = NULL};
     struct image_info info;
     bool was_base64 = false;
     enum status status = image_unwrap(sent, at->scratch, &file, &was_base64, &request->err);
@@ -50,7 +61,13 @@ static enum status decode_row(const struct prepare *at, struct view sent, struct
     if (status == ST_OK)
         status = image_decode(file, &image->decode, at->scratch, &decoded, &info, &request->err);
     preprocess_step(request, STEP_IMAGE_DECODE, &since_ns);
-    if (status == ST_OK) status = fit_place(&image->fit, info.width, info.height, placement, &request->err);
+    if (status == ST_INVALID && !image_is_known(sent) && !image_is_known(file))
+        return refuse_other(request, status);
+    if (status == ST_OK) {
+        request->trace.pictures++;
+        request->trace.scalable_jpegs += info.is_scalable ? 1 : 0;
+        status = fit_place(&image->fit, info.width, info.height, placement, &request->err);
+    }
     if (status == ST_OK)
         status = image_place(&decoded, placement, (enum resize_kind)at->input->spec->image.resize,
                              at->input->spec->image.pad, at->scratch, out, &request->err);

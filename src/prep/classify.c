@@ -80,6 +80,9 @@ enum status labels_load(const char *path, struct arena *arena, struct labels *ou
     if (status != ST_OK) {
         return status;
     }
+    if (text.size == 0) {
+        return err_set(err, ST_INVALID, "%s is empty: a name a line is expected", path);
+    }
     size_t count = 0;
     for (struct view rest = text; rest.size > 0; count++) {
         (void)next_line(&rest);

@@ -209,7 +209,10 @@ enum status image_decode(struct view file, const struct image_options *options,
         const bool swaps = is_turned && header.orientation > 4;
         *out_info = (struct image_info){.width = swaps ? header.height : header.width,
                                         .height = swaps ? header.width : header.height,
-                                        .format = format->name};
+                                        .format = format->name,
+                                        .is_scalable = !options->scales_jpeg
+                                            && format->can_scale != NULL
+                                            && format->can_scale(&header, options)};
     }
     return ST_OK;
 }

@@ -32,6 +32,7 @@ enum { IMAGE_MAX_PIXELS = 64000000, IMAGE_MAX_SIDE = 32768 };
 struct image_info {
     uint32_t width, height;   /* of the whole picture, upright */
     const char *format;       /* "JPEG", "PNG", "WebP" */
+    bool is_scalable;         /* a JPEG that scales_jpeg would have had decoded smaller, were it on */
 };
 
 /* The picture lies in scratch until the next decode. out_info may be NULL; it has the size before

@@ -21,6 +21,8 @@ struct image_format {
     enum status (*decode)(struct view file, const struct image_header *header,
                           const struct image_options *options, struct scratch *scratch,
                           struct image *out, struct err *err);
+    /* Would it be decoded smaller if options said scales_jpeg? NULL: never. */
+    bool (*can_scale)(const struct image_header *header, const struct image_options *options);
 };
 extern const struct image_format IMAGE_JPEG, IMAGE_PNG, IMAGE_WEBP;
 

@@ -143,18 +143,25 @@ static bool is_it(struct view file) {
     return file.size >= 3 && memcmp(file.data, "\xff\xd8\xff", 3) == 0;
 }
 
-/* 1, 2, 4 or 8: the size is divided by it. */
-static uint32_t divisor_of(const struct image_header *header, const struct image_options *options) {
+/* 1, 2, 4 or 8: the size may be divided by it. */
+static uint32_t largest_divisor(const struct image_header *header, const struct image_options *options) {
     const bool is_turned = header->orientation > 4 && !options->ignores_orientation;
     const uint32_t least_width = is_turned ? options->least_height : options->least_width;
     const uint32_t least_height = is_turned ? options->least_width : options->least_height;
     uint32_t divisor = 8;
-    while (divisor > 1 && (!options->scales_jpeg
-                           || (header->width + divisor - 1) / divisor < least_width
+    while (divisor > 1 && ((header->width + divisor - 1) / divisor < least_width
                            || (header->height + divisor - 1) / divisor < least_height)) {
         divisor /= 2;
     }
     return divisor;
+}
+
+static uint32_t divisor_of(const struct image_header *header, const struct image_options *options) {
+    return options->scales_jpeg ? largest_divisor(header, options) : 1;
+}
+
+static bool can_scale(const struct image_header *header, const struct image_options *options) {
+    return largest_divisor(header, options) > 1;
 }
 
 /* Inverted inks, as Pillow takes every JPEG of 4 components, to red, green and blue; in place.
@@ -258,4 +265,5 @@ static enum status decode(struct view file, const struct image_header *header,
 }
 
 const struct image_format IMAGE_JPEG = {
-    .name = "JPEG", .is_it = is_it, .read_header = read_header, .decode = decode};
+    .name = "JPEG", .is_it = is_it, .read_header = read_header, .decode = decode,
+    .can_scale = can_scale};

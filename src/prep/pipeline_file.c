@@ -132,6 +132,23 @@ static bool is_nothing(const yaml_node_t *node) {
            node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
+/* Now that all of the section is read: has each key its effect beside the others? */
+static enum status check_effects(struct reader *reader, enum pipeline_section section,
+                                 const yaml_node_t *node, void *target) {
+    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+         pair < node->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = node_at(reader, pair->key);
+        const char *name = (const char *)key->data.scalar.value;
+        const char *idle = pipeline_key_idle(section, name, target);
+        if (idle != NULL)
+            return refuse(reader, line_of(key), ST_INVALID, "%s.%s %s",
+                          pipeline_section_name(section), name, idle);
+        if (section >= SECTION_FIRST_OUTPUT && strcmp(name, "label") == 0)
+            ((struct pipeline_output *)target)->label_line = (unsigned)line_of(key);
+    }
+    return ST_OK;
+}
+
 static enum status read_section(struct reader *reader, enum pipeline_section section,
                                 const yaml_node_t *node, void *target) {
     const char *name = pipeline_section_name(section);
@@ -151,7 +168,7 @@ static enum status read_section(struct reader *reader, enum pipeline_section sec
         status = set_key(reader, key, label, node_at(reader, pair->value), target);
         if (status != ST_OK) return status;
     }
-    return ST_OK;
+    return check_effects(reader, section, node, target);
 }
 
 /* ---- the lists ---- */
@@ -232,10 +249,6 @@ static enum status check_output(struct reader *reader, const struct pipeline_out
         (output->from == NULL || output->detect.boxes_from == NULL))
         return refuse(reader, output->line, ST_INVALID,
                       "detect: head boxes needs from (the scores) and boxes_from");
-    if (output->kind == PIPELINE_DETECT && output->detect.config.head != HEAD_BOXES &&
-        output->detect.boxes_from != NULL)
-        return refuse(reader, output->line, ST_INVALID,
-                      "detect.boxes_from goes with head: boxes; the other heads hold their boxes");
     return ST_OK;
 }
 
@@ -280,14 +293,20 @@ static size_t made_by(const struct pipeline_output *output, struct made_name out
         break;
     case PIPELINE_EMBED: names[0] = output->embed.name; break;
     case PIPELINE_DETECT:
-        memcpy(names, (const char *[]){"boxes", "scores", "classes", "count", "labels"}, sizeof names);
+        names[0] = output->detect.boxes;
+        names[1] = output->detect.scores;
+        names[2] = output->detect.classes;
+        names[3] = output->detect.count;
+        names[4] = output->detect.label;
         break;
     case PIPELINE_CTC:
         names[0] = output->ctc.name;
         names[1] = output->ctc.score;
         break;
     case PIPELINE_TEXT_BOXES:
-        memcpy(names, (const char *[]){"quads", "scores", "count", NULL, NULL}, sizeof names);
+        names[0] = output->text_boxes.quads;
+        names[1] = output->text_boxes.scores;
+        names[2] = output->text_boxes.count;
         break;
     case PIPELINE_DETOKENIZE: names[0] = output->detokenize.name; break;
     case PIPELINE_TOKENS:

@@ -63,8 +63,10 @@ struct pipeline_embed {     /* (rows, length, size) or (rows, size) -> (rows, si
     bool normalizes;
 };
 struct pipeline_detect {    /* -> boxes FP32 (rows, n, 4), scores FP32 (rows, n), classes INT64
-                               (rows, n), count INT32 (rows), labels BYTES (rows, n); n: the most
-                               of this request, rows with fewer filled up with 0 and "" */
+                               (rows, n), count INT32 (rows), label BYTES (rows, n), so named unless
+                               the file says otherwise ("labels" for the last); n: the most of this
+                               request, rows with fewer filled up with 0 and "" */
+    const char *boxes, *scores, *classes, *count, *label; /* label only with labels */
     const char *boxes_from; /* HEAD_BOXES: the output with the boxes */
     const char *image;      /* the input whose picture it is; NULL: the only one */
     const char *labels;     /* as above */
@@ -77,7 +79,8 @@ struct pipeline_ctc {       /* (rows, steps, classes) -> text BYTES (rows), scor
     bool has_space;
 };
 struct pipeline_text_boxes { /* (rows, 1, h, w) -> quads FP32 (rows, n, 8), scores FP32 (rows, n),
-                                count INT32 (rows) */
+                                count INT32 (rows), named likewise */
+    const char *quads, *scores, *count;
     const char *image;
     struct text_boxes_config config;
 };
@@ -100,6 +103,7 @@ struct pipeline_output {
     enum pipeline_output_kind kind;
     const char *from;
     unsigned line;
+    unsigned label_line;    /* where the file names the output of the labels; 0: it does not */
     union {
         struct pipeline_scores scores;
         struct pipeline_classify classify;

@@ -55,6 +55,10 @@ const struct pipeline_key_spec *pipeline_key_find(enum pipeline_section section,
 MUST_CHECK enum status pipeline_key_set(const struct pipeline_key_spec *key, void *target,
                                         const char *text, bool is_in_list, size_t index,
                                         struct err *err);
+/* A key that the file gives although nothing comes of it, the rest of the section being as it is:
+ * what is wrong, as the end of a sentence ("has no effect with fit: stretch; it goes with fit:
+ * letterbox"). NULL: it has its effect. target: the section, all of it read. */
+const char *pipeline_key_idle(enum pipeline_section section, const char *name, const void *target);
 void pipeline_section_default(enum pipeline_section section, void *target);
 
 #endif

@@ -10,6 +10,7 @@
 static struct made picture(void) {
     struct made made = calm();
     made.bytes_in = 100000;
+    made.pictures = made.scalable_jpegs = 1;
     made.tokens = made.rows_length = 0;
     made.stage_ns[STAGE_DECODE] = 0.2 * MS;
     made.stage_ns[STAGE_PREPROCESS] = 6 * MS;
@@ -93,7 +94,7 @@ static void larger_pictures_are_blamed_and_jpeg_scaling_advised(void **state) {
     const struct made usual = picture(), slow = grown(&usual, 4);
     struct story *story = story_of(&usual, &slow);
     const struct findings *findings = assert_only(story, "pictures");
-    assert_non_null(strstr(findings->items[0].advice, "jpeg_scaling"));
+    assert_non_null(strstr(findings->items[0].advice, "jpeg_scaling in pipeline.yaml decodes"));
     assert_true(findings->items[0].share_of_excess > 0.8);
     assert_false(stands(findings, "tokenizing"));
     story_free(story);
@@ -134,8 +135,51 @@ static void workers_that_decode_pictures_are_told_how_to_spare_it(void **state) 
     slow.stage_ns[STAGE_PREPROCESS_WAIT] = 20 * MS;
     struct story *story = story_of(&usual, &slow);
     const struct findings *findings = assert_only(story, "workers_saturated");
-    assert_non_null(strstr(findings->items[0].advice, "jpeg_scaling"));
+    assert_non_null(strstr(findings->items[0].advice, "jpeg_scaling in pipeline.yaml decodes"));
     story_free(story);
+}
+
+/* PNGs, small JPEGs, or the option is on already. */
+static void jpeg_scaling_is_not_advised_where_it_would_change_nothing(void **state) {
+    (void)state;
+    struct made usual = picture(), larger, waiting;
+    usual.scalable_jpegs = 0;
+    larger = grown(&usual, 4);
+    waiting = usual;
+    waiting.stage_ns[STAGE_PREPROCESS_WAIT] = 20 * MS;
+    const struct { const struct made *slow; const char *cause; } CASES[] = {
+        {&larger, "pictures"}, {&waiting, "workers_saturated"}};
+    for (size_t i = 0; i < 2; i++) {
+        struct story *story = story_of(&usual, CASES[i].slow);
+        const struct findings *findings = assert_only(story, CASES[i].cause);
+        assert_non_null(strstr(findings->items[0].advice, "jpeg_scaling would not help"));
+        assert_non_null(strstr(findings->items[0].advice, "smaller pictures"));
+        story_free(story);
+    }
+    usual.pictures = 0; /* a trace of before there were counts: not known */
+    larger.pictures = 0;
+    struct story *story = story_of(&usual, &larger);
+    assert_non_null(strstr(assert_only(story, "pictures")->items[0].advice, "where they are large JPEGs"));
+    story_free(story);
+}
+
+/* What the tracer writes, explain reads. */
+static void pictures_are_counted_in_the_line(void **state) {
+    (void)state;
+    struct buf line;
+    struct run run;
+    struct err err;
+    const struct trace_record record = {.id = "r-1", .at = {[AT_START] = 1, [AT_SENT] = 9},
+                                        .pictures = 3, .scalable_jpegs = 2};
+    buf_init(&line);
+    run_init(&run);
+    trace_json_request(&line, &record, view_of("\"m\""), (struct sampling){.why = SAMPLED_ALL});
+    line.size--; /* the newline */
+    assert_int_equal(run_read_request(&run, buf_view(&line), &err), ST_OK);
+    assert_int_equal(run.requests[0].pictures, 3);
+    assert_int_equal(run.requests[0].scalable_jpegs, 2);
+    run_done(&run);
+    buf_done(&line);
 }
 
 /* Nobody is slower for it than anybody else, so it is no cause; but it is worth knowing. */
@@ -206,6 +250,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_read_and_those_of_a_later_version_passed_over),
         cmocka_unit_test(steps_that_are_no_durations_are_named),
+        cmocka_unit_test(jpeg_scaling_is_not_advised_where_it_would_change_nothing),
+        cmocka_unit_test(pictures_are_counted_in_the_line),
         cmocka_unit_test(larger_pictures_are_blamed_and_jpeg_scaling_advised),
         cmocka_unit_test(the_same_pictures_that_take_longer_are_starved_workers),
         cmocka_unit_test(large_bodies_of_base64_are_the_wire_s_and_binary_is_advised),

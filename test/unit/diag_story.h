@@ -26,6 +26,7 @@ struct made {
     double lock_wait_ns, inline_ns, run_delay_ns;
     double period_ns;      /* between batches */
     uint32_t batch_size, max_batch, rows_length, tokens, bytes_in, waiting;
+    uint32_t pictures, scalable_jpegs;
     enum reason reason;
 };
 
@@ -83,6 +84,7 @@ static inline void add(struct run *run, const struct made *like, uint64_t i) {
         .whole_ns = total + made.network_ns + made.generator_ns,
         .lock_wait_ns = (float)made.lock_wait_ns, .weight = 1, .batch_size = made.batch_size,
         .rows = 1, .tokens = made.tokens, .padded = made.rows_length, .bytes_in = made.bytes_in,
+        .pictures = made.pictures, .scalable_jpegs = made.scalable_jpegs,
         .batch_index = NO_BATCH, .sampled = SAMPLED_ALL, .reason = made.reason, .is_ok = true,
         .holder = made.lock_wait_ns > 0 ? HOLDER_WORKER : HOLDER_NONE};
     request.enqueued_ns = start + (uint64_t)before;

@@ -33,7 +33,7 @@ static void a_picture_becomes_the_models_numbers(void **state) {
     struct client client;
     struct asked asked;
     client_start(&client, "picture.onnx", PLAIN);
-    const struct served_model *model = engine_model(client.engine, 0);
+    const struct served_model *model = engine_only(client.engine);
     assert_true(model->has_pipeline);
     assert_int_equal(model->shown.input_count, 1);
     assert_string_equal(model->shown.inputs[0].name, "IMAGE");
@@ -160,6 +160,54 @@ static void a_bad_picture_is_named_by_its_row(void **state) {
         client.config.preprocess = PREPROCESS_INLINE;
         assert_int_equal(client_open(&client, &err), ST_OK);
     }
+}
+
+static void what_is_no_picture_is_told_what_the_input_takes(void **state) {
+    (void)state;
+    /* not base64; base64 of something else; a picture of another kind */
+    static const struct { const char *sent, *says; } CASES[] = {
+        {"a sentence about cats", "neither a JPEG, PNG or WebP nor base64"},
+        {"word", "is no JPEG, PNG or WebP: its 3 bytes"},
+        {"GIF89a\001\002", "looks like a GIF"}, {"", "is empty"}};
+    struct client client;
+    struct asked asked;
+    client_start(&client, "picture.onnx", PLAIN);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        client_begin(&client, &asked);
+        client_element(&asked, CASES[i].sent, strlen(CASES[i].sent));
+        client_input(&asked, "IMAGE", 1);
+        assert_int_equal(client_ask(&client, &asked), ST_INVALID);
+        const char *text = asked.request.err.text;
+        if (strstr(text, CASES[i].says) == NULL || strncmp(text, "IMAGE: ", 7) != 0 ||
+            strstr(text, "with Content-Type image/jpeg, image/png or image/webp") == NULL ||
+            strstr(text, "in JSON its base64") == NULL)
+            fail_msg("%s: %s", CASES[i].sent, text);
+        request_done(&asked.request);
+    }
+    client_begin(&client, &asked); /* a damaged PNG is a picture */
+    client_element(&asked, "\x89PNG\r\n\x1a\n", 8);
+    client_input(&asked, "IMAGE", 1);
+    assert_int_equal(client_ask(&client, &asked), ST_INVALID);
+    assert_string_equal(asked.request.err.text, "IMAGE: the PNG is cut short: it has no header");
+    request_done(&asked.request);
+    client_done(&client);
+}
+
+/* Of one request: how many pictures, and which would gain by jpeg_scaling. */
+static void pictures_are_counted_for_the_trace(void **state) {
+    (void)state;
+    struct client client;
+    struct asked asked;
+    client_start(&client, "picture.onnx", PLAIN);
+    client_begin(&client, &asked);
+    add_picture(&asked, 1);
+    add_picture(&asked, 2);
+    client_input(&asked, "IMAGE", 2);
+    assert_int_equal(client_ask(&client, &asked), ST_OK);
+    assert_int_equal(asked.request.trace.pictures, 2);
+    assert_int_equal(asked.request.trace.scalable_jpegs, 0);
+    request_done(&asked.request);
+    client_done(&client);
 }
 
 static void a_model_without_rows_takes_one_picture(void **state) {
@@ -355,7 +403,22 @@ static void a_pipeline_that_does_not_fit_names_its_line(void **state) {
          "filled already"},
         {"picture_boxes.onnx", "outputs:\n  - detect: {head: yolov5}\n", ":2:", "image input"},
         {"picture.onnx", "inputs:\n  - image: {to: pixels}\noutputs:\n  - scores: {name: same}\n"
-                         "model_outputs: shown\n", ":4:", "an output \"same\" of its own"},
+                         "model_outputs: shown\n", ":4:", "an output \"same\" of its own: hide the model's "
+         "(model_outputs: hidden), or give this one another name with scores.name"},
+        {"picture_boxes.onnx", "inputs:\n  - image:\noutputs:\n  - detect: {head: yolov5, count: head}\n"
+                               "model_outputs: shown\n", ":4:", "another name with detect.count"},
+        {"picture_boxes.onnx", "inputs:\n  - image:\noutputs:\n  - detect:\n      head: yolov5\n"
+                               "      labels: none.txt\n",
+         "pipeline.yaml:4: detect.labels: ", "none.txt: No such file or directory"},
+        {"picture_boxes.onnx", "inputs:\n  - image:\noutputs:\n  - detect:\n      head: yolov5\n"
+                               "      label: names\n",
+         "pipeline.yaml:6:", "detect.label names an output that there is only with labels"},
+        {"picture_boxes.onnx", "inputs:\n  - image:\noutputs:\n  - ctc: {characters: none.txt}\n",
+         "pipeline.yaml:4: ctc.characters: ", "none.txt: No such file or directory"},
+        {"tokens.onnx", "inputs:\n  - text: {tokenizer: none.json}\n",
+         "pipeline.yaml:2: text.tokenizer: ", "none.json"},
+        {"picture_any.onnx", "inputs:\n  - image: {width: 6, height: 4, pad: 3}\n", ":2:",
+         "image.pad has no effect with this fit; it goes with fit: letterbox and crop"},
     };
     for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++) {
         struct client client;
@@ -368,6 +431,56 @@ static void a_pipeline_that_does_not_fit_names_its_line(void **state) {
     }
 }
 
+/* picture_pair.onnx: scores (n, 2, 3) and boxes (n, 2, 4), under the names that detect makes. */
+static void open_pair(struct client *client, const char *detect, const char *labels, enum status expected,
+                      const char *says) {
+    char yaml[400], path[96];
+    struct err err;
+    (void)snprintf(yaml, sizeof yaml,
+                   "inputs:\n  - image:\noutputs:\n"
+                   "  - detect: {from: scores, boxes_from: boxes, %s}\nmodel_outputs: shown\n", detect);
+    client_init(client, "picture_pair.onnx", yaml);
+    (void)snprintf(path, sizeof path, "%s/labels.txt", client->directory);
+    if (labels != NULL) client_write(path, labels);
+    const enum status status = client_open(client, &err);
+    if (status != expected || (says != NULL && strstr(err.text, says) == NULL))
+        fail_msg("%s\ngot %s: %s", yaml, status_name(status), err.text);
+}
+
+static void detections_stand_beside_the_models_own_outputs_under_other_names(void **state) {
+    (void)state;
+    struct client client;
+    open_pair(&client, "boxes: faces, scores: how_sure", NULL, ST_OK, NULL);
+    const struct signature *shown = &engine_only(client.engine)->shown;
+    static const char *const NAMES[] = {"scores", "boxes", "faces", "how_sure", "classes", "count"};
+    assert_int_equal(shown->output_count, 6);
+    for (size_t i = 0; i < 6; i++) assert_string_equal(shown->outputs[i].name, NAMES[i]);
+    client_done(&client);
+    open_pair(&client, "scores: how_sure", NULL, ST_INVALID,
+              "detect: the model has an output \"boxes\" of its own: hide the model's (model_outputs: hidden), or "
+              "give this one another name with detect.boxes");
+    client_done(&client);
+}
+
+static void labels_that_do_not_fit_say_what_background_does(void **state) {
+    (void)state;
+    struct client client;
+#define OTHERS "boxes: b, scores: s, labels: labels.txt"
+    open_pair(&client, OTHERS, "face\nhand\n", ST_INVALID,
+              "there are 2 labels, the model has 3 classes: where class 0 means that nothing is there, say "
+              "background: true");
+    client_done(&client);
+    open_pair(&client, OTHERS ", background: true", "nothing\nface\nhand\n", ST_INVALID,
+              "there are 3 labels, the model has 2 classes beside the background: with background: true class 0");
+    client_done(&client);
+    open_pair(&client, OTHERS, "face\n", ST_INVALID, "there is 1 label, the model has 3 classes");
+    client_done(&client);
+    open_pair(&client, OTHERS, "", ST_INVALID, "labels.txt is empty: a name a line is expected");
+    client_done(&client);
+    open_pair(&client, OTHERS ", background: true", "face\nhand\n", ST_OK, NULL);
+    client_done(&client);
+}
+
 static void none_switches_the_pipeline_off(void **state) {
     (void)state;
     struct client client;
@@ -375,7 +488,7 @@ static void none_switches_the_pipeline_off(void **state) {
     client_init(&client, "picture.onnx", NULL);
     client.config.pipeline = "none";
     assert_int_equal(client_open(&client, &err), ST_OK);
-    const struct served_model *model = engine_model(client.engine, 0);
+    const struct served_model *model = engine_only(client.engine);
     assert_false(model->has_pipeline);
     assert_string_equal(model->shown.inputs[0].name, "pixels");
     client_done(&client);
@@ -389,6 +502,8 @@ int main(void) {
         cmocka_unit_test(the_instances_thread_gives_the_same),
         cmocka_unit_test(many_workers_give_each_its_own),
         cmocka_unit_test(a_bad_picture_is_named_by_its_row),
+        cmocka_unit_test(what_is_no_picture_is_told_what_the_input_takes),
+        cmocka_unit_test(pictures_are_counted_for_the_trace),
         cmocka_unit_test(a_model_without_rows_takes_one_picture),
         cmocka_unit_test(pictures_of_other_sizes_are_other_batches),
         cmocka_unit_test(an_input_named_like_the_models_takes_both),
@@ -396,6 +511,8 @@ int main(void) {
         cmocka_unit_test(boxes_are_found_in_the_picture_that_was_sent),
         cmocka_unit_test(a_body_may_be_decoded_by_a_worker),
         cmocka_unit_test(a_pipeline_that_does_not_fit_names_its_line),
+        cmocka_unit_test(detections_stand_beside_the_models_own_outputs_under_other_names),
+        cmocka_unit_test(labels_that_do_not_fit_say_what_background_does),
         cmocka_unit_test(none_switches_the_pipeline_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,8 @@ static void label_file_that_is_none_is_refused(void **state) {
     struct err err;
     assert_int_equal(labels_load(path, &arena, &labels, &err), ST_INVALID);
     assert_non_null(strstr(err.text, ":2: is not UTF-8"));
+    assert_int_equal(labels_load("/dev/null", &arena, &labels, &err), ST_INVALID);
+    assert_string_equal(err.text, "/dev/null is empty: a name a line is expected");
     assert_int_equal(labels_load("/tmp", &arena, &labels, &err), ST_IO);
     assert_string_equal(err.text, "/tmp: Is a directory");
     arena_done(&arena);

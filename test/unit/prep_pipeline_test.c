@@ -41,13 +41,13 @@ static void a_detector_is_read_in_both_styles(void **state) {
     const char *flow =
         "inputs:\n"
         "  - image: {to: input, width: 320, height: 240, resize: opencv-linear, scale: 0.0078125,\n"
-        "            mean: 0.9921875, pad: [1, 2, 3], orientation: ignore, jpeg_scaling: true}\n"
+        "            mean: 0.9921875, fit: letterbox, pad: [1, 2, 3], orientation: ignore, jpeg_scaling: true}\n"
         "outputs:\n"
         "  - detect: {from: scores, boxes_from: boxes, unit: fraction, background: true,\n"
         "             score_threshold: 0.65, labels: faces.txt}\n";
     const char *block = "inputs:\n- image:\n    to: input\n    width: 320\n    height: 240\n"
                         "    resize: opencv-linear\n    scale: 0.0078125\n    mean: 0.9921875\n"
-                        "    pad: [1, 2, 3]\n    orientation: ignore\n    jpeg_scaling: true\n"
+                        "    fit: letterbox\n    pad: [1, 2, 3]\n    orientation: ignore\n    jpeg_scaling: true\n"
                         "outputs:\n- detect:\n    from: scores\n    boxes_from: boxes\n"
                         "    unit: fraction\n    background: true\n    score_threshold: 0.65\n"
                         "    labels: faces.txt\n";
@@ -58,7 +58,7 @@ static void a_detector_is_read_in_both_styles(void **state) {
         assert_int_equal(input->kind, PIPELINE_IMAGE);
         assert_string_equal(input->name, "IMAGE");
         assert_string_equal(input->image.to, "input");
-        assert_int_equal(input->image.fit.kind, FIT_STRETCH);
+        assert_int_equal(input->image.fit.kind, FIT_LETTERBOX);
         assert_int_equal(input->image.fit.width, 320);
         assert_int_equal(input->image.resize, RESIZE_OPENCV_LINEAR);
         assert_float_equal(input->image.format.scale, 0.0078125, 0);
@@ -160,6 +160,8 @@ static void every_mistake_is_named_with_its_line_and_key(void **state) {
          AT "2: detect: head boxes needs from (the scores) and boxes_from"},
         {"outputs:\n- detect: {head: yolov8, boxes_from: b}\n",
          AT "2: detect.boxes_from goes with head: boxes; the other heads hold their boxes"},
+        {"outputs:\n- text_boxes:\n- detect: {from: a, boxes_from: b}\n",
+         AT "3: there is another output \"scores\" in line 2: give one a name of its own"},
         {"model_outputs: maybe\n", AT "1: model_outputs: \"maybe\" is none of shown|hidden"},
         {"inputs: &a\n- text:\n", AT "1: anchors and aliases are not read"},
         {"inputs: !x\n- text:\n", AT "1: tags are not read"},
@@ -167,6 +169,53 @@ static void every_mistake_is_named_with_its_line_and_key(void **state) {
         {"[[[[[[[[[[", AT "1: nested too deep"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) refuses(CASES[i][0], CASES[i][1]);
+}
+
+/* Each key with what it needs, and without. */
+static void a_key_without_effect_is_an_error(void **state) {
+    (void)state;
+    static const struct {
+        const char *section, *needed, *other, *key, *says;
+    } CASES[] = {
+        {"image", "fit: stretch", "fit: limit", "width: 5",
+         "has no effect with this fit; it goes with fit: stretch, letterbox, crop and height"},
+        {"image", "fit: height", "fit: none", "height: 5",
+         "has no effect with this fit; it goes with fit: stretch, letterbox, crop and height"},
+        {"image", "fit: crop", "fit: letterbox", "shorter: 5",
+         "has no effect with this fit; it goes with fit: crop"},
+        {"image", "fit: height", "fit: limit", "max_width: 5",
+         "has no effect with this fit; it goes with fit: height"},
+        {"image", "fit: limit", "fit: height", "max_side: 5",
+         "has no effect with this fit; it goes with fit: limit"},
+        {"image", "fit: limit", "fit: stretch", "multiple: 5",
+         "has no effect with this fit; it goes with fit: height and limit"},
+        {"image", "fit: letterbox", "fit: stretch", "pad: 5",
+         "has no effect with this fit; it goes with fit: letterbox and crop"},
+        {"image", "fit: stretch", "fit: none", "resize: nearest",
+         "has no effect with fit: none; nothing is resized then"},
+        {"image", "fit: limit", "fit: none", "jpeg_scaling: true",
+         "has no effect with fit: none; pictures are decoded at their own size then"},
+        {"detect", "{from: a, boxes_from: b", "{head: yolov5", "form: corners",
+         "goes with head: boxes; the other heads have the form centre"},
+        {"detect", "{from: a, boxes_from: b", "{head: yolov8", "background: true",
+         "goes with head: boxes; the other heads have no background"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char yaml[200], wanted[300];
+        const bool is_input = strcmp(CASES[i].section, "image") == 0;
+        static const char INPUT[] = "inputs:\n- %s:\n    %s\n    %s\n";
+        static const char OUTPUT[] = "outputs:\n- %s: %s,\n\n   %s}\n";
+        (void)snprintf(yaml, sizeof yaml, is_input ? INPUT : OUTPUT, CASES[i].section, CASES[i].needed,
+                       CASES[i].key);
+        if (parse(yaml) != ST_OK) fail_msg("%s\n%s", yaml, err.text);
+        file.input_count = 99;
+        (void)snprintf(yaml, sizeof yaml, is_input ? INPUT : OUTPUT, CASES[i].section, CASES[i].other,
+                       CASES[i].key);
+        (void)snprintf(wanted, sizeof wanted, AT "4: %s.%.*s %s", CASES[i].section,
+                       (int)strcspn(CASES[i].key, ":"), CASES[i].key, CASES[i].says);
+        refuses(yaml, wanted);
+    }
+    assert_int_equal(parse("inputs:\n- image: {fit: none, jpeg_scaling: false}\n"), ST_OK);
 }
 
 static void a_file_that_is_not_there_is_named(void **state) {
@@ -206,6 +255,7 @@ int main(void) {
         TEST(model_outputs_are_shown_where_nothing_is_made_of_them),
         TEST(files_are_beside_the_pipeline_unless_absolute),
         TEST(every_mistake_is_named_with_its_line_and_key),
+        TEST(a_key_without_effect_is_an_error),
         TEST(a_file_that_is_not_there_is_named),
         TEST(the_page_names_every_key),
     };
