@@ -30,6 +30,7 @@ struct client {
 
 struct driver {
     struct engine *engine;
+    const struct served_model *served;
     struct mpsc answers;
     struct parker parker;
     struct client *clients;
@@ -55,7 +56,7 @@ static void submit(struct driver *driver, struct client *client, uint64_t planne
     client->input = (struct tensor){.name = view_of("INPUT0"), .dtype = DTYPE_FP32, .rank = 2,
                                     .shape = {1, WIDTH}, .data = client->values,
                                     .size = sizeof client->values};
-    client->request.model = engine_model(driver->engine, 0);
+    client->request.model = engine_share(driver->served);
     client->request.inputs = &client->input;
     client->request.input_count = 1;
     client->request.on_done = on_done;
@@ -168,6 +169,7 @@ static struct result run(int policy, uint64_t delay_us, unsigned clients, double
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
+    driver.served = engine_only(driver.engine);
     mpsc_init(&driver.answers);
     parker_init(&driver.parker);
     driver.clients = calloc(POOL, sizeof *driver.clients);
@@ -178,12 +180,12 @@ static struct result run(int policy, uint64_t delay_us, unsigned clients, double
     const uint64_t end_ns = driver.measure_from_ns + (uint64_t)(seconds * 1e9);
     struct batcher_stats before, after;
     if (clients > 0) closed_loop(&driver, clients, driver.measure_from_ns);
-    engine_stats(driver.engine, 0, &before);
+    engine_stats(driver.served, &before);
     const uint64_t counted_from_ns = mono_ns();
     if (clients > 0) closed_loop(&driver, 0, end_ns);
     else open_loop(&driver, rate, start_ns, end_ns);
     const double span = (double)(mono_ns() - counted_from_ns);
-    engine_stats(driver.engine, 0, &after);
+    engine_stats(driver.served, &after);
     const size_t measured = driver.count;
     drain(&driver);
     const size_t n = clients > 0 ? measured : driver.count;
@@ -194,8 +196,9 @@ static struct result run(int policy, uint64_t delay_us, unsigned clients, double
         .p99_ms = (double)driver.latencies[(size_t)((double)n * 0.99)] / 1e6,
         .busy = (double)(after.device_busy_ns - before.device_busy_ns) / span,
     };
-    engine_free(driver.engine);
     for (unsigned i = 0; i < POOL; i++) request_done(&driver.clients[i].request);
+    engine_release(driver.served);
+    engine_free(driver.engine);
     free(driver.clients);
     free(driver.latencies);
     return result;

@@ -13,12 +13,24 @@
 
 enum { LINE_BYTES = 2048 };
 
-/* The one variable of this folder: a process has one standard error. Written at start;
- * relaxed, since a line more or less at the moment of a change does not matter. */
-static int level_now = LOG_INFO;
+/* The one variable of this folder: a process has one standard error. A bit a level; written at
+ * start and when an operator asks for it; relaxed, since a line more or less at the moment of a
+ * change does not matter. */
+static unsigned levels_now = (1U << (LOG_INFO + 1)) - 1;
 
 void log_set_level(enum log_level level) {
-    __atomic_store_n(&level_now, (int)level, __ATOMIC_RELAXED);
+    __atomic_store_n(&levels_now, (1U << (level + 1)) - 1, __ATOMIC_RELAXED);
+}
+
+void log_set(enum log_level level, bool is_on) {
+    if (is_on)
+        __atomic_fetch_or(&levels_now, 1U << level, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(&levels_now, ~(1U << level), __ATOMIC_RELAXED);
+}
+
+bool log_is_on(enum log_level level) {
+    return (__atomic_load_n(&levels_now, __ATOMIC_RELAXED) & 1U << level) != 0;
 }
 
 static size_t write_head(char *line, enum log_level level) {
@@ -50,7 +62,7 @@ static void write_all(const char *bytes, size_t size) {
 }
 
 void log_line(enum log_level level, const char *format, ...) {
-    if ((int)level > __atomic_load_n(&level_now, __ATOMIC_RELAXED)) {
+    if (!log_is_on(level)) {
         return;
     }
     char line[LINE_BYTES];

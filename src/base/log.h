@@ -8,7 +8,10 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVEL_COUNT };
 
-void log_set_level(enum log_level level); /* LOG_INFO at start */
+void log_set_level(enum log_level level); /* that and what is more severe; LOG_INFO at start */
+/* One level on or off, whatever the others are. Any thread. */
+void log_set(enum log_level level, bool is_on);
+bool log_is_on(enum log_level level);
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* At most per_second lines; what was held back is said in the next line that passes

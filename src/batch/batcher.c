@@ -1,32 +1,12 @@
-/* Life cycle of a batcher and the producers' side. Read next: queue.c, collector.c, instance.c. */
+/* Life cycle of a batcher. Read next: admission.c, waiting.c, collector.c, instance.c. */
 #include "batch/batcher_private.h"
 
 #include <stdlib.h>
 
-enum status batcher_push(struct batcher *batcher, struct job *job, bool wake) {
-    if (counter_add(&batcher->waiting, 1) > (int64_t)batcher->config.queue_limit) {
-        counter_add(&batcher->waiting, -1);
-        counter_add(&batcher->refused, 1);
-        staging_release(job);
-        return err_set(&job->err, ST_OVERLOADED,
-                       "model %s: %u requests wait already (--queue-limit)", batcher->model->name,
-                       batcher->config.queue_limit);
-    }
-    job->status = ST_OK;
-    queue_push(&batcher->queue, job, wake);
-    return ST_OK;
-}
-
-void batcher_kick(struct batcher *batcher) { queue_kick(&batcher->queue); }
-
-void batcher_cancel(struct batcher *batcher, struct job *job) {
-    (void)batcher;
-    flag_raise(&job->is_cancelled);
-}
-
-bool batcher_takes_timeout(const struct batcher *batcher, uint64_t priority) {
-    const struct queue_policies *policies = &batcher->config.queue_policies;
-    return queue_policy_of(policies, queue_policy_level(policies, priority))->allows_override;
+void batcher_deliver(struct batcher *batcher, struct job *list) {
+    if (list == NULL) return;
+    if (batcher->ordering != NULL) ordering_complete(batcher->ordering, list);
+    else batcher->config.on_done(list, batcher->config.ctx);
 }
 
 void batcher_drain(struct batcher *batcher) {
@@ -82,6 +62,33 @@ struct staging *batcher_staging(struct batcher *batcher) {
     return batcher != NULL ? batcher->staging : NULL;
 }
 
+static enum status create_levels(struct batcher *batcher, struct err *err) {
+    struct queue_policies *policies = &batcher->config.queue_policies;
+    if (policies->levels == 0) policies->levels = 1;
+    if (policies->levels > PRIORITY_LEVELS_MAX)
+        return err_set(err, ST_INVALID, "model %s: %u priority levels, at most %d are possible",
+                       batcher->model->name, policies->levels, PRIORITY_LEVELS_MAX);
+    batcher->levels = calloc(policies->levels, sizeof *batcher->levels);
+    if (batcher->levels == NULL) return err_set(err, ST_NO_MEMORY, "no memory for priority levels");
+    batcher->is_counted = policies->levels > 1;
+    for (uint32_t i = 0; i < policies->levels; i++) {
+        batcher->levels[i].policy = *queue_policy_of(policies, i + 1);
+        if (batcher->levels[i].policy.max_size > 0) batcher->is_counted = true;
+    }
+    policies->named = NULL; /* the caller's */
+    policies->named_count = 0;
+    return ST_OK;
+}
+
+/* Those that wait, those that run, and as many again of those that are through and wait for them. */
+static enum status create_ordering(struct batcher *batcher, struct err *err) {
+    if (!batcher->config.preserve_ordering) return ST_OK;
+    const uint64_t jobs = 2 * ((uint64_t)batcher->config.queue_limit +
+                               (uint64_t)batcher->max_rows * (batcher->instance_count + 1));
+    return ordering_create(jobs < UINT32_MAX / 2 ? (uint32_t)jobs : UINT32_MAX / 2,
+                           batcher->config.on_done, batcher->config.ctx, &batcher->ordering, err);
+}
+
 enum status batcher_create(const struct model *model, const struct batcher_config *config,
                            struct batcher **out, struct err *err) {
     struct batcher *batcher = aligned_alloc(64, (sizeof *batcher + 63) / 64 * 64);
@@ -94,7 +101,11 @@ enum status batcher_create(const struct model *model, const struct batcher_confi
     pthread_mutex_init(&batcher->collector, NULL);
     buckets_init(&batcher->buckets);
     enum status status = queue_init(&batcher->queue, config->queue, err);
+    alarm_init(&batcher->alarm);
+    if (status == ST_OK) status = create_levels(batcher, err);
+    if (status == ST_OK) status = create_ordering(batcher, err);
     if (status == ST_OK) status = create_staging(batcher, err);
+    if (status == ST_OK) status = timekeeper_start(batcher, err);
     if (status == ST_OK) {
         batcher->instances = calloc(config->instances, sizeof *batcher->instances);
         for (uint32_t i = 0; batcher->instances != NULL && i < config->instances; i++)
@@ -121,6 +132,7 @@ void batcher_stop(struct batcher *batcher) {
         if (instance->is_started) pthread_join(instance->thread, NULL);
         instance->is_started = false;
     }
+    timekeeper_stop(batcher);
 }
 
 void batcher_free(struct batcher *batcher) {
@@ -129,6 +141,9 @@ void batcher_free(struct batcher *batcher) {
     for (uint32_t i = 0; batcher->instances != NULL && i < batcher->instance_count; i++)
         instance_done(&batcher->instances[i]);
     free(batcher->instances);
+    free(batcher->levels);
+    ordering_free(batcher->ordering);
+    expiry_done(&batcher->expiry);
     staging_free(batcher->staging);
     queue_done(&batcher->queue);
     buckets_done(&batcher->buckets);
@@ -136,11 +151,27 @@ void batcher_free(struct batcher *batcher) {
     free(batcher);
 }
 
+/* Since when the instance that has been longest at its execution is at it; 0: none is. */
+static uint64_t executing_since_ns(const struct batcher *batcher) {
+    uint64_t earliest = 0;
+    for (uint32_t i = 0; i < batcher->instance_count; i++) {
+        const uint64_t since = (uint64_t)counter_get(&batcher->instances[i].executing_since);
+        if (since != 0 && (earliest == 0 || since < earliest)) earliest = since;
+    }
+    return earliest;
+}
+
 void batcher_stats(struct batcher *batcher, struct batcher_stats *out) {
     const struct model *model = batcher->model;
     *out = (struct batcher_stats){
         .waiting = (uint64_t)counter_get(&batcher->waiting),
         .refused = (uint64_t)counter_get(&batcher->refused),
+        .refused_hopeless = (uint64_t)counter_get(&batcher->refused_hopeless),
+        .expired = (uint64_t)counter_get(&batcher->expired),
+        .delayed = (uint64_t)counter_get(&batcher->delayed),
+        .timed_out = (uint64_t)counter_get(&batcher->timed_out),
+        .cancelled = (uint64_t)counter_get(&batcher->cancelled),
+        .executing_since_ns = executing_since_ns(batcher),
         .instances = batcher->instance_count,
         .busy_instances = (uint64_t)counter_get(&batcher->busy),
         .wake_calls = parker_wake_calls(&batcher->queue.parker),

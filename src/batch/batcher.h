@@ -36,6 +36,16 @@ struct job {
     struct flag is_cancelled;    /* raised by batcher_cancel */
     enum status status;          /* result; ST_CANCELLED, ST_EXPIRED, ST_TIMEOUT when dropped */
     struct err err;
+
+    /* the batcher's */
+    struct job *previous;        /* in its bucket, as next */
+    uint64_t shape_hash;         /* its bucket's */
+    uint32_t rank;               /* its bucket's: a lower one is served first */
+    uint32_t level;              /* 1: highest */
+    uint64_t queue_deadline_ns;  /* end of its timeout in the queue; 0: none */
+    uint64_t expires_ns;         /* when the queue is to do something about it; 0: never */
+    uint32_t expiry_at;          /* expiry's */
+    uint64_t order;              /* of arrival, where answers have to keep it */
 };
 
 enum queue_kind { QUEUE_RING, QUEUE_MUTEX, QUEUE_KIND_COUNT };

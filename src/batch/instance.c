@@ -209,6 +209,7 @@ static void run_alone(struct instance *instance, struct batch *batch, enum statu
                               .limit = 1, .reason = REASON_ALONE, .free_ns = batch->executed_ns,
                               .ready_ns = batch->executed_ns, .taken_ns = mono_ns(),
                               .id = (uint64_t)counter_add(instance->batcher->config.batch_ids, 1)};
+        counter_set(&instance->executing_since, (int64_t)alone.taken_ns);
         job->status = job->outputs == NULL ? err_set(&job->err, ST_NO_MEMORY, "no memory for outputs")
                                            : start(instance, &alone, &job->err);
         if (job->status == ST_OK) job->status = finish(instance, &alone, &job->err);
@@ -226,7 +227,7 @@ static void run_alone(struct instance *instance, struct batch *batch, enum statu
 
 static void deliver(const struct instance *instance, struct job *list) {
     staging_release_list(list); /* of those that never ran */
-    if (list != NULL) instance->batcher->config.on_done(list, instance->batcher->config.ctx);
+    batcher_deliver(instance->batcher, list);
 }
 
 /* Runs the batch; answers of the batch before (may be NULL) go out once this one has started. */
@@ -274,7 +275,9 @@ void *instance_main(void *argument) {
     bool has_batch = collector_next(instance, &batch);
     while (has_batch) {
         counter_add(&batcher->busy, 1);
+        counter_set(&instance->executing_since, (int64_t)batch.taken_ns);
         run(instance, &batch, unanswered);
+        counter_set(&instance->executing_since, 0);
         counter_add(&batcher->busy, -1);
         instance->free_ns = mono_ns();
         unanswered = batch.first;

@@ -12,6 +12,8 @@
 #define GAP_MIN_NS 20000.0
 #define GAP_MAX_NS 250000.0
 #define GAP_MAX_COUNT 4   /* a hold lasts at most so many gaps */
+#define EXPIRY_SLACK_NS 500000ull /* a hold for company ends so long before somebody's timeout */
+#define EXEC_ERRORS 2.0   /* how many times its mean error an execution may be off its average */
 #define OBSERVE_FIRST 16  /* holds tried before their success is judged */
 #define RETRY_EVERY 16    /* holds not tried before one is tried again */
 #define AVERAGE_WEIGHT 0.1
@@ -54,16 +56,47 @@ static void observe_gap(struct policy_state *state, bool hit) {
     if (state->observed < OBSERVE_FIRST) state->observed++;
 }
 
+static uint64_t before(uint64_t instant_ns, uint64_t by_ns) {
+    return instant_ns > by_ns ? instant_ns - by_ns : 0;
+}
+
 /* The instant at which a hold ends if nobody else comes, and why it would end then. */
-static uint64_t hold_limit(const struct policy_config *config, const struct policy_state *state,
-                           const struct policy_view *view, uint64_t until_ns, enum reason *reason) {
-    if (view->deadline_ns == UINT64_MAX) return until_ns;
-    const uint64_t exec_ns = (uint64_t)(state->exec_ns * 1.25);
-    const uint64_t latest = view->deadline_ns > exec_ns ? view->deadline_ns - exec_ns : 0;
-    (void)config;
+static uint64_t hold_limit(const struct policy_state *state, const struct policy_view *view,
+                           uint64_t until_ns, enum reason *reason) {
+    uint64_t latest = UINT64_MAX;
+    if (view->deadline_ns != UINT64_MAX)
+        latest = before(view->deadline_ns, (uint64_t)(state->exec_ns * 1.25));
+    if (view->expires_ns != 0)
+        latest = min_u64(latest, before(view->expires_ns, EXPIRY_SLACK_NS));
     if (latest >= until_ns) return until_ns;
     *reason = REASON_DEADLINE;
     return latest;
+}
+
+bool policy_is_preferred(const struct policy_config *config, uint32_t rows) {
+    for (uint32_t i = 0; i < config->preferred_count; i++)
+        if (config->preferred[i] == rows) return true;
+    return false;
+}
+
+static uint32_t largest_preferred(const struct policy_config *config) {
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < config->preferred_count; i++)
+        if (config->preferred[i] > largest && config->preferred[i] <= config->max_batch)
+            largest = config->preferred[i];
+    return largest;
+}
+
+/* A batch of a preferred size starts at once, and so does one that has outgrown them all. */
+static bool decide_preferred(const struct policy_config *config, const struct policy_view *view,
+                             struct policy_decision *out) {
+    const uint32_t largest = largest_preferred(config);
+    const bool is_exact = view->preferred_rows > 0;
+    if (largest == 0 || (!is_exact && view->rows <= largest)) return false;
+    *out = dispatch(is_exact ? REASON_PREFERRED : REASON_FULL,
+                    max_u64(view->free_ns, view->oldest_ns), view->now_ns);
+    out->rows = view->preferred_rows;
+    return true;
 }
 
 static struct policy_decision decide_timer(const struct policy_config *config,
@@ -71,7 +104,7 @@ static struct policy_decision decide_timer(const struct policy_config *config,
                                            const struct policy_view *view) {
     enum reason reason = REASON_TIMER;
     const uint64_t due =
-        hold_limit(config, state, view, view->oldest_ns + config->max_delay_ns, &reason);
+        hold_limit(state, view, view->oldest_ns + config->max_delay_ns, &reason);
     if (view->now_ns < due) return (struct policy_decision){.wait_until_ns = due};
     return dispatch(reason, max_u64(view->free_ns, max_u64(due, view->oldest_ns)), view->now_ns);
 }
@@ -96,7 +129,7 @@ static struct policy_decision decide_adaptive(const struct policy_config *config
         until = view->oldest_ns + config->max_delay_ns;
         reason = REASON_TIMER;
     }
-    until = hold_limit(config, state, view, until, &reason);
+    until = hold_limit(state, view, until, &reason);
     if (view->now_ns < until) return (struct policy_decision){.wait_until_ns = until};
     observe_gap(state, false);
     state->is_holding = false;
@@ -106,6 +139,8 @@ static struct policy_decision decide_adaptive(const struct policy_config *config
 struct policy_decision policy_decide(const struct policy_config *config, struct policy_state *state,
                                      const struct policy_view *view) {
     const uint64_t start = max_u64(view->free_ns, view->oldest_ns);
+    struct policy_decision preferred;
+    if (config->kind == POLICY_TIMER && decide_preferred(config, view, &preferred)) return preferred;
     if (view->rows >= config->max_batch) {
         if (state->is_holding) observe_gap(state, true);
         state->is_holding = false;
@@ -133,6 +168,7 @@ bool policy_may_pass_over(const struct policy_config *config, const struct polic
 void policy_learn(struct policy_state *state, uint64_t exec_ns, double elements) {
     const double y = (double)exec_ns;
     if (state->exec_ns == 0) state->exec_ns = y;
+    state->exec_error_ns += AVERAGE_WEIGHT * (fabs(y - state->exec_ns) - state->exec_error_ns);
     state->exec_ns += AVERAGE_WEIGHT * (y - state->exec_ns);
     state->fit_w = state->fit_w * FIT_DECAY + 1;
     state->fit_x = state->fit_x * FIT_DECAY + elements;
@@ -140,6 +176,14 @@ void policy_learn(struct policy_state *state, uint64_t exec_ns, double elements)
     state->fit_xx = state->fit_xx * FIT_DECAY + elements * elements;
     state->fit_xy = state->fit_xy * FIT_DECAY + elements * y;
     state->fit_yy = state->fit_yy * FIT_DECAY + y * y;
+}
+
+uint64_t policy_exec_least_ns(const struct policy_state *state) {
+    return (uint64_t)fmax(state->exec_ns - EXEC_ERRORS * state->exec_error_ns, 0);
+}
+
+uint64_t policy_exec_most_ns(const struct policy_state *state) {
+    return (uint64_t)(state->exec_ns + EXEC_ERRORS * state->exec_error_ns);
 }
 
 /* Share of the variance of the times that the sizes explain (r squared). */

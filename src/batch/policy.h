@@ -7,7 +7,7 @@
  *   times the execution time it is spared, against the gap times those that wait.
  *   max_delay is only a hard cap. No batch grows beyond what pays (policy_useful_rows).
  * eager: take all that waits, never hold.
- * timer: full, or the oldest has waited max_delay (Triton's max_queue_delay). */
+ * timer: full, of a preferred size, or the oldest has waited max_delay (Triton's max_queue_delay). */
 #ifndef TELLTALE_BATCH_POLICY_H
 #define TELLTALE_BATCH_POLICY_H
 
@@ -34,6 +34,7 @@ struct policy_config {
 /* What has been learned; written by the collector only. Zeroed at start. */
 struct policy_state {
     double exec_ns;      /* moving average of a batch's time on its instance; 0: unknown */
+    double exec_error_ns; /* of a batch's distance from it */
     double gap_hit;      /* moving average of "one more came within the gap", 0..1 */
     uint32_t observed;   /* holds observed so far */
     uint32_t skipped;    /* holds not tried since the last try: every 16th is tried anyway */
@@ -50,12 +51,15 @@ struct policy_view {
     uint64_t newest_ns;      /* of the newest request in the whole queue */
     uint64_t free_ns;        /* since when an instance has been free for it */
     uint64_t deadline_ns;    /* earliest deadline among them; UINT64_MAX: none */
+    uint64_t expires_ns;     /* earliest end of a timeout in the queue among them; 0: none */
+    uint32_t preferred_rows; /* largest preferred size that whole requests make up; 0: none */
     bool is_draining;
 };
 
 struct policy_decision {
     bool dispatch;
     enum reason reason;   /* when dispatch */
+    uint32_t rows;        /* when dispatch: take no more than so many; 0: as many as there are */
     uint64_t ready_ns;    /* when dispatch: the instant at which the condition became true, <= now */
     uint64_t wait_until_ns; /* when !dispatch: look again then at the latest */
 };
@@ -68,6 +72,13 @@ struct policy_decision policy_decide(const struct policy_config *config, struct 
  * would be passed over again and again. */
 bool policy_may_pass_over(const struct policy_config *config, const struct policy_state *state,
                           uint64_t oldest_ns, uint64_t now_ns);
+/* rows is one of the preferred sizes. */
+bool policy_is_preferred(const struct policy_config *config, uint32_t rows);
+/* What an execution may be expected to take at least, and at most but for the exceptional one; 0
+ * while nothing is known. A request with less time left than the latter gives its place to another,
+ * where one waits. */
+uint64_t policy_exec_least_ns(const struct policy_state *state);
+uint64_t policy_exec_most_ns(const struct policy_state *state);
 /* After a batch: its time on the instance and its size in padded elements (rows where there is
  * no padded axis). */
 void policy_learn(struct policy_state *state, uint64_t exec_ns, double elements);

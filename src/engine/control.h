@@ -8,14 +8,6 @@
 
 #include "engine/engine.h"
 
-enum control_mode {
-    CONTROL_NONE,     /* all models of the repositories at start, then never a change */
-    CONTROL_POLL,     /* the same, and the directories are looked at again and again */
-    CONTROL_EXPLICIT, /* those of --load-model at start, then what engine_load and unload say */
-    CONTROL_MODE_COUNT
-};
-#define CONTROL_MODE_CHOICES "none|poll|explicit"
-
 enum model_state {
     MODEL_UNKNOWN, /* in a repository, never loaded */
     MODEL_READY,

@@ -72,9 +72,16 @@ void engine_describe(struct engine *engine, struct buf *out) {
                config->trace_all ? "true" : "false");
     member(out, "simulate", config->simulate);
     buf_text(out, ",\"models\":[");
-    for (size_t i = 0; i < engine->model_count; i++) {
-        if (i > 0) buf_char(out, ',');
-        describe_model(&engine->models[i], out);
+    struct engine_models models;
+    struct err err;
+    if (engine_models_get(engine, &models, &err) != ST_OK) {
+        out->failed = true;
+        return;
     }
+    for (size_t i = 0; i < models.count; i++) {
+        if (i > 0) buf_char(out, ',');
+        describe_model((const struct engine_model *)models.items[i], out);
+    }
+    engine_models_done(&models);
     buf_text(out, "]}\n");
 }

@@ -14,10 +14,42 @@
 
 enum preprocess_where { PREPROCESS_POOL, PREPROCESS_INLINE };
 
+enum control_mode {
+    CONTROL_NONE,     /* all models of the repositories at start, then never a change */
+    CONTROL_POLL,     /* the same, and the directories are looked at again and again */
+    CONTROL_EXPLICIT, /* those of --load-model at start, then what engine_load and unload say */
+    CONTROL_MODE_COUNT
+};
+#define CONTROL_MODE_CHOICES "none|poll|explicit"
+
+/* yes is what a zeroed configuration has. */
+enum setting { SETTING_YES, SETTING_NO, SETTING_TRUE, SETTING_FALSE };
+#define SETTING_CHOICES "yes|no|true|false"
+
+enum engine_event_kind {
+    ENGINE_EVENT_NONE,
+    ENGINE_EVENT_LOADED,
+    ENGINE_EVENT_LOAD_FAILED, /* what was served before goes on */
+    ENGINE_EVENT_UNLOADED
+};
+struct engine_event {
+    enum engine_event_kind kind;
+    const char *model;
+    const char *text;  /* of a failure */
+    bool is_start;     /* while the engine starts */
+    uint64_t took_ns;
+};
+
 struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
     const char *model;              /* ONNX file */
     const char *model_name;         /* of a single model; NULL: from the file */
-    const char *model_repository;   /* directory */
+    struct option_strings model_repositories; /* directories */
+    int control_mode;               /* enum control_mode */
+    uint64_t poll_secs;             /* between two looks at the repositories; 0: 15 */
+    struct option_strings load_models; /* explicit: at start; "*": all */
+    int exit_on_error;              /* enum setting: a model that fails at start ends the start */
+    int strict_readiness;           /* enum setting: ready means that all models are */
+    uint64_t load_threads;          /* models loaded at once; 0: a processor each, at most 4 */
     const char *tokenizer;          /* tokenizer.json for a single model; NULL: beside the model */
     const char *labels;             /* labels.txt likewise */
     const char *pipeline;           /* pipeline.yaml likewise; "none": without one */
@@ -39,6 +71,10 @@ struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
     bool trace_all;
     double trace_sample;            /* uniform share */
     bool no_trace;                  /* overhead benchmark only */
+    /* What happens to models, for the log; on a thread of the engine's, must not block. NULL: is
+     * not told. Set by the owner, no option. */
+    void (*on_event)(void *ctx, const struct engine_event *event);
+    void *event_ctx;
 };
 /* Options shared by serve and bench: put ENGINE_OPTIONS(struct serve_config, engine) into the
  * command's table, where `engine` is a struct engine_config member. */
@@ -48,8 +84,20 @@ struct engine_config {      /* filled by options.h from ENGINE_OPTIONS */
      "ONNX model to use"},                                                                      \
     {"model-name", OPT_STRING, offsetof(type, member.model_name), "NAME", NULL, 0, 0, NULL,    \
      "name of the model; default: from the file's name"},                                       \
-    {"model-repository", OPT_STRING, offsetof(type, member.model_repository), "DIR", NULL, 0, 0, NULL, \
-     "directory of models, NAME/VERSION/model.onnx (the highest version of each)"},             \
+    {"model-repository", OPT_STRINGS, offsetof(type, member.model_repositories), "DIR", NULL, 0, 0, NULL, \
+     "directory of models, NAME/VERSION/model.onnx (the highest version of each); may be given more than once"}, \
+    {"model-control-mode", OPT_CHOICE, offsetof(type, member.control_mode), NULL, "none", 0, 0, CONTROL_MODE_CHOICES, \
+     "when models come and go: never after the start; when their files change; on request"},    \
+    {"repository-poll-secs", OPT_UINT, offsetof(type, member.poll_secs), "N", "15", 1, 86400, NULL, \
+     "poll: look at the repositories every N seconds; what two looks find the same is loaded"}, \
+    {"load-model", OPT_STRINGS, offsetof(type, member.load_models), "NAME", NULL, 0, 0, NULL,   \
+     "explicit: load that model at start; may be given more than once; '*': all"},              \
+    {"model-load-threads", OPT_UINT, offsetof(type, member.load_threads), "N", "0", 0, 64, NULL, \
+     "models loaded at once; 0: one a processor, at most 4"},                                   \
+    {"exit-on-error", OPT_CHOICE, offsetof(type, member.exit_on_error), NULL, "yes", 0, 0, SETTING_CHOICES, \
+     "no: models that cannot be loaded at start are left out and the others served"},           \
+    {"strict-readiness", OPT_CHOICE, offsetof(type, member.strict_readiness), NULL, "yes", 0, 0, SETTING_CHOICES, \
+     "no: ready also while a model that should be served is not"},                              \
     {"tokenizer", OPT_STRING, offsetof(type, member.tokenizer), "FILE", NULL, 0, 0, NULL,      \
      "tokenizer.json; default: the one beside the model, if any. Gives a BYTES input TEXT"},    \
     {"labels", OPT_STRING, offsetof(type, member.labels), "FILE", NULL, 0, 0, NULL,            \
@@ -118,7 +166,8 @@ struct engine;
 /* Opens everything; on failure err says which model and why. The config must outlive the engine. */
 MUST_CHECK enum status engine_create(const struct engine_config *config, struct engine **out,
                                      struct err *err);
-/* Finishes what was submitted, then frees. */
+/* Finishes what was submitted, then frees. A request that it has still answered has lost its model:
+ * request->model is to be set to NULL before request_clear or request_done. */
 void engine_free(struct engine *engine);
 /* The models that take requests now, by name and version, a reference to each. On failure there is
  * nothing to give back. Not for the request path. */
@@ -133,16 +182,17 @@ void engine_models_done(struct engine_models *models);
  * went into request->model is given back by request_clear and request_done instead. All are to be
  * given back before engine_free. */
 void engine_release(const struct served_model *served);
+/* One reference more to what the caller has one to. Any thread; NULL allowed. */
+const struct served_model *engine_share(const struct served_model *served);
 /* The only model there is, with a reference; NULL where there are none or several. */
 const struct served_model *engine_only(struct engine *engine);
-size_t engine_model_count(const struct engine *engine);
-const struct served_model *engine_model(const struct engine *engine, size_t index);
+size_t engine_model_count(const struct engine *engine); /* those that take requests now */
 /* version empty: the highest that is ready. NULL when there is none; otherwise a reference: to be
  * moved into request->model or given back by engine_release. Any thread; lock-free. */
 const struct served_model *engine_find(const struct engine *engine, struct view name,
                                        struct view version);
 struct tracer *engine_tracer(struct engine *engine);
-void engine_stats(struct engine *engine, size_t index, struct batcher_stats *out);
+void engine_stats(const struct served_model *served, struct batcher_stats *out);
 size_t engine_workers_waiting(struct engine *engine);
 /* Shutdown has begun: nothing is held for company any more. */
 void engine_drain(struct engine *engine);

@@ -129,6 +129,8 @@ static void answer(struct request *request) {
         pthread_mutex_lock(&owner->trace_lock);
         request_trace(request, owner->ring);
         pthread_mutex_unlock(&owner->trace_lock);
+        engine_release(request->model); /* an answer may be freed after the engine */
+        request->model = NULL;
     }
     answer->done(answer, answer->ctx);
 }
@@ -161,8 +163,7 @@ static enum status submit(struct telltale_answer *answer, const char *model,
     struct request *request = &answer->request;
     struct engine *engine = answer->owner->engine;
     request->model = model != NULL ? engine_find(engine, view_of(model), (struct view){"", 0})
-                     : engine_model_count(engine) == 1 ? engine_model(engine, 0)
-                                                       : NULL;
+                                   : engine_only(engine);
     if (request->model == NULL)
         return err_set(&request->err, ST_NOT_FOUND,
                        model != NULL ? "there is no model %s" : "there are several models: name one%s",

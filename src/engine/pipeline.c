@@ -18,6 +18,8 @@
 #include "engine/postprocess.h"
 #include "engine/preprocess.h"
 
+#include <assert.h>
+
 static struct engine_model *model_of(const struct request *request) {
     return (struct engine_model *)(uintptr_t)request->model;
 }
@@ -64,10 +66,18 @@ enum status pipeline_prepare(struct job *job, void *ctx) {
     return status;
 }
 
+/* Once pushed the request may be answered and cleared at any time: the batcher has to outlive our
+ * way out of it, and the wake that is owed. */
 static enum status enqueue(struct request *request, bool wake) {
     struct engine_model *model = model_of(request);
+    struct model_slot *slot = model->slot;
+    struct engine *engine = model->engine;
+    const bool is_held = lifetime_share(&slot->lifetime);
+    assert(is_held);
     const enum status status = batcher_push(model->batcher, &request->job, wake);
     if (status != ST_OK) request->err = request->job.err;
+    else if (!wake && pending_set(&slot->to_kick)) mpsc_push(&engine->kicks, &slot->kick_node);
+    if (is_held) engine_release(&model->served);
     return status;
 }
 
@@ -198,7 +208,6 @@ static enum status start(struct request *request, int worker) {
     }
     const bool wakes = has_steps || worker != NO_WORKER;
     status = enqueue(request, wakes);
-    if (status == ST_OK && !wakes) flag_raise(&model->needs_kick);
     return status;
 }
 
@@ -233,15 +242,22 @@ enum status engine_submit(struct engine *engine, struct request *request) {
 }
 
 void engine_flush(struct engine *engine) {
-    for (size_t i = 0; i < engine->model_count; i++) {
-        struct engine_model *model = &engine->models[i];
-        if (!flag_is_up(&model->needs_kick)) continue;
-        flag_lower(&model->needs_kick);
-        batcher_kick(model->batcher);
+    if (mpsc_is_empty(&engine->kicks)) return;
+    struct mpsc_node *node = mpsc_take_all(&engine->kicks);
+    while (node != NULL) {
+        struct model_slot *slot =
+            (struct model_slot *)((char *)node - offsetof(struct model_slot, kick_node));
+        node = node->next; /* once cleared, the slot may be put into the list again */
+        pending_clear(&slot->to_kick);
+        if (!lifetime_share(&slot->lifetime)) continue; /* all its requests have been answered */
+        batcher_kick(slot->model->batcher);
+        engine_release(&slot->model->served);
     }
 }
 
-void request_cancel(struct request *request) { flag_raise(&request->job.is_cancelled); }
+void request_cancel(struct request *request) {
+    batcher_cancel(model_of(request)->batcher, &request->job);
+}
 
 void request_trace(struct request *request, struct trace_ring *ring) {
     if (ring != NULL) trace_request(ring, &request->trace);

@@ -13,7 +13,7 @@ struct prepared;
 struct request {
     /* the owner's, set before engine_submit */
     struct arena arena;
-    const struct served_model *model;
+    const struct served_model *model; /* a reference of its own: given back by clear and done */
     const struct tensor *inputs;      /* as the client sent them, by name, any order */
     uint32_t input_count;
     const struct view *wanted;        /* output names asked for; NULL: all */

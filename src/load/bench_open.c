@@ -143,11 +143,11 @@ MUST_CHECK static enum status open_url(struct bench *bench, struct err *err) {
 
 MUST_CHECK static enum status pick_model(struct bench *bench, struct err *err) {
     const char *wanted =
-        bench->config.engine.model_repository == NULL ? NULL : bench->config.engine.model_name;
+        bench->config.engine.model_repositories.count == 0 ? NULL : bench->config.engine.model_name;
     if (wanted == NULL && engine_model_count(bench->engine) != 1)
         return err_set(err, ST_INVALID, "the repository holds %zu models: name one by --model-name",
                        engine_model_count(bench->engine));
-    bench->served = wanted == NULL ? engine_model(bench->engine, 0)
+    bench->served = wanted == NULL ? engine_only(bench->engine)
                                    : engine_find(bench->engine, view_of(wanted), (struct view){0});
     if (bench->served == NULL)
         return err_set(err, ST_NOT_FOUND, "the repository holds no model %s", wanted);
@@ -159,7 +159,7 @@ MUST_CHECK static enum status open_engine(struct bench *bench, struct err *err) 
     if (config->trace == NULL && !config->no_trace) config->trace = bench->config.out;
     /* With a repository --model-name picks one; the engine knows it for single models only. */
     struct engine_config single = *config;
-    if (single.model_repository != NULL) single.model_name = NULL;
+    if (single.model_repositories.count > 0) single.model_name = NULL;
     struct engine_config *lasting = arena_alloc(&bench->arena, sizeof *lasting);
     if (lasting == NULL) return no_memory(err);
     *lasting = single;
@@ -241,6 +241,7 @@ void bench_close(struct bench *bench) {
         loop_free(bench->loop);
     }
     tls_free(bench->tls);
+    engine_release(bench->served);
     engine_free(bench->engine);
     run_dir_free(bench->dir);
     inputs_done(&bench->inputs);
@@ -252,16 +253,13 @@ void bench_scrape(struct bench *bench, struct scrape *out) {
     *out = (struct scrape){0};
     if (bench->engine != NULL) {
         struct batcher_stats stats;
-        for (size_t i = 0; i < engine_model_count(bench->engine); i++) {
-            if (engine_model(bench->engine, i) != bench->served) continue;
-            engine_stats(bench->engine, i, &stats);
-            *out = (struct scrape){
-                .has_device = true,
-                .has_instances = true,
-                .device_busy_s = (double)stats.device_busy_ns / 1e9,
-                .instances = (double)stats.instances,
-            };
-        }
+        engine_stats(bench->served, &stats);
+        *out = (struct scrape){
+            .has_device = true,
+            .has_instances = true,
+            .device_busy_s = (double)stats.device_busy_ns / 1e9,
+            .instances = (double)stats.instances,
+        };
         return;
     }
     struct buf body;

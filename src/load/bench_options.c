@@ -89,7 +89,7 @@ const struct command_spec BENCH_COMMAND = {
 };
 
 static bool has_model(const struct engine_config *engine) {
-    return engine->model != NULL || engine->model_repository != NULL || engine->simulate != NULL;
+    return engine->model != NULL || engine->model_repositories.count > 0 || engine->simulate != NULL;
 }
 
 MUST_CHECK static enum status check_tls(const struct bench_config *config, struct err *err) {

@@ -131,7 +131,7 @@ static bool engine_send(struct target *target, struct call *call) {
     struct request *request = &carrier->request;
     carrier->call = call;
     call->carrier = carrier;
-    request->model = t->model;
+    request->model = engine_share(t->model);
     request->inputs = input->tensors;
     request->input_count = input->tensor_count;
     request->on_done = on_request_done;

@@ -43,7 +43,8 @@ bool stage_is_queue(enum stage stage);
     X(GAP,      "gap",      "held while requests kept arriving; then none came within the gap") \
     X(DEADLINE, "deadline", "a request's deadline left no more time")                         \
     X(DRAIN,    "drain",    "shutting down")                                                   \
-    X(ALONE,    "alone",    "cannot be batched: run on its own")
+    X(ALONE,    "alone",    "cannot be batched: run on its own")                               \
+    X(PREFERRED, "preferred", "a preferred size was reached")
 
 enum reason {
 #define X(name, text, help) REASON_##name,

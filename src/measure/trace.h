@@ -153,6 +153,16 @@ const struct trace_stats *tracer_stats_lock(struct tracer *tracer, uint16_t mode
 void tracer_stats_unlock(struct tracer *tracer);
 /* Records that never reached the statistics: a ring was full, or the model was unknown. */
 uint64_t tracer_dropped(const struct tracer *tracer);
+/* What goes into the files from now on (the statistics always have all): whether anything does,
+ * and the uniform sample's share. Takes effect within the writer's next pass. Any thread. */
+struct trace_sampling {
+    bool is_on;
+    double uniform_share;
+};
+void tracer_set_sampling(struct tracer *tracer, struct trace_sampling sampling);
+struct trace_sampling tracer_sampling(struct tracer *tracer);
+/* The directory written to; NULL: none. Valid as long as the tracer. */
+const char *tracer_directory(const struct tracer *tracer);
 /* ST_OK while the files are being written (or no directory was named); else why writing
  * stopped: serving and statistics go on without. */
 enum status tracer_write_status(struct tracer *tracer, struct err *err);

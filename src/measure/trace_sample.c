@@ -226,6 +226,10 @@ static void select_slowest(struct trace_sample *sample, struct by_time *order, s
     }
 }
 
+void trace_sample_set_uniform(struct trace_sample *sample, double uniform_share) {
+    sample->config.uniform_share = uniform_share;
+}
+
 static void choose_slow(struct trace_sample *sample, struct window *window,
                         struct by_time *order, size_t count) {
     if (!(sample->config.slow_share > 0) || count == 0) return;

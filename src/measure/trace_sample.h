@@ -43,6 +43,8 @@ void trace_sample_free(struct trace_sample *sample); /* writes nothing; NULL all
 void trace_sample_request(struct trace_sample *sample, const struct trace_record *record,
                           uint64_t total_ns);
 void trace_sample_batch(struct trace_sample *sample, const struct batch_record *record);
+/* From the next end of a window on. */
+void trace_sample_set_uniform(struct trace_sample *sample, double uniform_share);
 /* Ends the window: calls write_* for what is chosen. */
 void trace_sample_close(struct trace_sample *sample);
 

@@ -54,6 +54,8 @@ static struct tracer *allocate(const struct tracer_config *config) {
     while (tracer->config.ring_records < wanted && tracer->config.ring_records < RING_RECORDS_MAX) {
         tracer->config.ring_records *= 2; /* as the ring would round it */
     }
+    tracer->sampling =
+        (struct trace_sampling){.is_on = true, .uniform_share = config->uniform_share};
     pthread_mutex_init(&tracer->lock, NULL);
     pthread_cond_init(&tracer->synced, NULL);
     parker_init(&tracer->parker);
@@ -144,6 +146,23 @@ static void stop_writer(struct tracer *tracer) {
     atomic_store_explicit(&tracer->is_stopping, true, memory_order_release);
     parker_wake(&tracer->parker, 1);
     pthread_join(tracer->thread, NULL);
+}
+
+void tracer_set_sampling(struct tracer *tracer, struct trace_sampling sampling) {
+    pthread_mutex_lock(&tracer->lock);
+    tracer->sampling = sampling;
+    pthread_mutex_unlock(&tracer->lock);
+}
+
+struct trace_sampling tracer_sampling(struct tracer *tracer) {
+    pthread_mutex_lock(&tracer->lock);
+    const struct trace_sampling sampling = tracer->sampling;
+    pthread_mutex_unlock(&tracer->lock);
+    return sampling;
+}
+
+const char *tracer_directory(const struct tracer *tracer) {
+    return tracer->has_dir ? tracer->dir.path : NULL;
 }
 
 void tracer_set_loop_turns(struct tracer *tracer, const struct histogram *turn_ns,

@@ -37,12 +37,14 @@ struct tracer {
     unsigned model_count;
     uint64_t unknown_model;     /* records of models that were never registered */
     uint64_t sync_asked, sync_done;
+    struct trace_sampling sampling; /* as asked for */
     bool is_write_stopped;
     struct err write_error;
 
     bool has_dir;               /* constant */
     struct trace_dir dir;       /* the writer thread's, but for trace_dir_attach */
     struct trace_sample *sample; /* the writer thread's from here on; NULL: no directory */
+    bool is_paused;             /* sampling.is_on, as the writer last saw it */
     uint64_t window_end_ns;
     struct trace_record block[TRACER_BLOCK];
     uint64_t totals[TRACER_BLOCK];

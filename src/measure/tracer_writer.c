@@ -68,6 +68,10 @@ static size_t add_block(struct tracer *tracer, size_t n) {
     return kept;
 }
 
+static bool is_sampling(const struct tracer *tracer) {
+    return tracer->sample != NULL && !tracer->is_paused;
+}
+
 /* Returns how many were taken: less than a block means that the ring was empty. */
 static size_t drain_requests(struct tracer *tracer, struct trace_ring *ring) {
     size_t n = 0;
@@ -85,7 +89,7 @@ static size_t drain_requests(struct tracer *tracer, struct trace_ring *ring) {
     for (size_t i = 0; i < kept; i++) {
         const struct trace_record *record = &tracer->block[i];
         if (tracer->config.on_record != NULL) tracer->config.on_record(tracer->config.ctx, record);
-        if (tracer->sample != NULL) trace_sample_request(tracer->sample, record, tracer->totals[i]);
+        if (is_sampling(tracer)) trace_sample_request(tracer->sample, record, tracer->totals[i]);
     }
     return n;
 }
@@ -107,7 +111,7 @@ static size_t drain_batches(struct tracer *tracer, struct trace_ring *ring) {
         spsc_release(ring->batches);
     }
     pthread_mutex_unlock(&tracer->lock);
-    for (size_t i = 0; i < kept && tracer->sample != NULL; i++) {
+    for (size_t i = 0; i < kept && is_sampling(tracer); i++) {
         trace_sample_batch(tracer->sample, &block[i]);
     }
     return taken;
@@ -144,6 +148,9 @@ static void pass(struct tracer *tracer) {
     pthread_mutex_lock(&tracer->lock);
     struct trace_ring *rings = tracer->rings;
     const uint64_t asked = tracer->sync_asked;
+    tracer->is_paused = !tracer->sampling.is_on;
+    if (tracer->sample != NULL)
+        trace_sample_set_uniform(tracer->sample, tracer->sampling.uniform_share);
     pthread_mutex_unlock(&tracer->lock);
     for (struct trace_ring *ring = rings; ring != NULL; ring = ring->next) {
         drain_ring(tracer, ring);

@@ -141,11 +141,17 @@ static enum status write_port_file(const char *path, const struct ports *ports, 
 
 static void log_models(const struct serve_config *config, struct engine *engine) {
     static const char *const QUEUES[] = {"ring", "mutex"};
-    for (size_t i = 0; i < engine_model_count(engine); i++) {
-        const struct served_model *served = engine_model(engine, i);
+    struct engine_models models;
+    struct err err;
+    if (engine_models_get(engine, &models, &err) != ST_OK) {
+        log_line(LOG_WARN, "%s", err.text);
+        return;
+    }
+    for (size_t i = 0; i < models.count; i++) {
+        const struct served_model *served = models.items[i];
         const struct model *model = served->model;
         struct batcher_stats stats;
-        engine_stats(engine, i, &stats);
+        engine_stats(served, &stats);
         log_line(LOG_INFO, "model %s version %s: %s%s%s%s", model->name, model->version,
                  model->backend->is_simulated ? "SIMULATED, " : "",
                  model->backend->describe(model->session), served->has_pipeline ? ", takes " : "",
@@ -165,6 +171,19 @@ static void log_models(const struct serve_config *config, struct engine *engine)
             log_line(LOG_WARN, "%s", weights_warning(&model->weights, model->name, warning,
                                                      sizeof warning));
     }
+    engine_models_done(&models);
+}
+
+/* One of the engine's threads. At start log_models says more of those that are served. */
+static void log_event(void *ctx, const struct engine_event *event) {
+    (void)ctx;
+    const double seconds = (double)event->took_ns / 1e9;
+    if (event->kind == ENGINE_EVENT_LOAD_FAILED)
+        log_line(LOG_ERROR, "model %s is not loaded: %s", event->model, event->text);
+    else if (event->kind == ENGINE_EVENT_UNLOADED)
+        log_line(LOG_INFO, "model %s is unloaded", event->model);
+    else if (event->kind == ENGINE_EVENT_LOADED && !event->is_start)
+        log_line(LOG_INFO, "model %s is loaded, after %.3f s", event->model, seconds);
 }
 
 /* A connection needs a descriptor, and the usual soft limit is 1024 for everything. */
@@ -226,13 +245,15 @@ static int run(const struct serve_config *config) {
 /* What the table cannot check; the sentence is for standard error. */
 static enum status check_config(const struct serve_config *config, struct err *err) {
     const struct engine_config *engine = &config->engine;
-    if (!engine->model && !engine->model_repository && !engine->simulate)
+    if (!engine->model && !engine->model_repositories.count && !engine->simulate)
         return err_set(err, ST_INVALID, "nothing to serve: give --model FILE.onnx, "
                                         "--model-repository DIR or --simulate SPEC");
     if (config->http_port && config->http_port == config->metrics_port)
         return err_set(err, ST_INVALID, "--http-port and --metrics-port are both %" PRIu64
                        ": give two ports; /metrics answers at the HTTP port too",
                        config->http_port);
+    if (grpc_port_check(config, err) != ST_OK)
+        return ST_INVALID;
     if (tls_options_check(&config->tls, err) != ST_OK)
         return ST_INVALID;
     const char *name = engine->model_name;
@@ -252,8 +273,6 @@ int cmd_serve(int argc, char **argv) {
     struct serve_config config = {.host = NULL};
     const char **positional = NULL;
     size_t count = 0;
-    if (grpc_port_check(config, err) != ST_OK)
-        return ST_INVALID;
     struct err err = {.text = ""};
     int code = 2;
     switch (options_parse(&COMMAND, argc, argv, &config, &positional, &count)) {
@@ -270,6 +289,7 @@ int cmd_serve(int argc, char **argv) {
             (void)fprintf(stderr, "telltale serve: %s\n", err.text);
         } else {
             log_set_level((enum log_level)config.log_level);
+            config.engine.on_event = log_event;
             code = run(&config);
         }
         break;

@@ -103,6 +103,7 @@ void infer_route_start(struct http_conn *hc, const struct served_model *served,
                        const struct http_message *message) {
     struct exchange *exchange = exchange_take(hc->server);
     if (!exchange) {
+        engine_release(served);
         http_conn_fail(hc, ST_NO_MEMORY, "no memory for another request");
         return;
     }

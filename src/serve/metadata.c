@@ -12,13 +12,32 @@ const char *metadata_platform(const struct served_model *served) {
     return served->model->backend->is_simulated ? "telltale_simulated" : "onnxruntime_onnx";
 }
 
+static const char *const EXTENSIONS[] = {"classification", "schedule_policy", "model_configuration",
+                                         "binary_tensor_data", "parameters", "statistics", "trace",
+                                         "logging", "system_shared_memory"};
+
+size_t metadata_extension_count(const struct server *server) {
+    const size_t count = sizeof EXTENSIONS / sizeof EXTENSIONS[0];
+    return shared_memory_is_on(server->shared_memory) ? count : count - 1;
+}
+
+const char *metadata_extension(const struct server *server, size_t index) {
+    (void)server;
+    return EXTENSIONS[index];
+}
+
 enum status metadata_write_server(struct server *server, const struct served_model *served,
                                   struct err *err) {
     (void)served;
     (void)err;
-    buf_text(&server->body,
-             "{\"name\":\"telltale\",\"version\":\"" TELLTALE_VERSION "\",\"extensions\":["
-             "\"binary_tensor_data\",\"model_configuration\",\"statistics\"]}");
+    buf_text(&server->body, "{\"name\":\"telltale\",\"version\":\"" TELLTALE_VERSION
+                            "\",\"extensions\":[");
+    for (size_t i = 0; i < metadata_extension_count(server); i++) {
+        buf_text(&server->body, i ? ",\"" : "\"");
+        buf_text(&server->body, metadata_extension(server, i));
+        buf_char(&server->body, '"');
+    }
+    buf_text(&server->body, "]}");
     return ST_OK;
 }
 

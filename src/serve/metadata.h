@@ -5,6 +5,9 @@
 
 #include "serve/server.h"
 
+/* The extensions of the protocol that are served, for GET /v2 and for gRPC. */
+size_t metadata_extension_count(const struct server *server);
+const char *metadata_extension(const struct server *server, size_t index);
 MUST_CHECK enum status metadata_write_server(struct server *server,
                                              const struct served_model *served, struct err *err);
 MUST_CHECK enum status metadata_write_live(struct server *server, const struct served_model *served,

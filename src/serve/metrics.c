@@ -42,14 +42,18 @@ static void write_process(struct server *server) {
     one_double(out, "process_start_time_seconds", "gauge",
                "Start of the process, seconds since the epoch.",
                (double)server->start_wall_ns / 1e9);
-    const struct model *model = engine_model_count(server->engine)
-                                    ? engine_model(server->engine, 0)->model : NULL;
+    struct engine_models models = {.items = NULL}; /* none, where memory is out */
+    struct err err;
+    if (engine_models_get(server->engine, &models, &err) != ST_OK)
+        models.count = 0;
+    const struct model *model = models.count ? models.items[0]->model : NULL;
     const bool is_simulated = model && model->backend->is_simulated;
     const struct prom_label labels[] = {{"version", TELLTALE_VERSION},
                                         {"backend", model ? model->backend->name : ""},
                                         {"simulated", is_simulated ? "true" : "false"}};
     prom_family(out, "telltale_info", "gauge", "Always 1; the labels say what runs.");
     prom_u64(out, "telltale_info", labels, 3, 1);
+    engine_models_done(&models);
 }
 
 static void write_loop(struct server *server) {
@@ -112,11 +116,11 @@ enum status metrics_write(struct server *server, const struct served_model *serv
     (void)err;
     metrics_write_models(server);
     write_connections(server);
+    grpc_server_write_metrics(server->grpc, &server->body);
     tls_ports_metrics(&server->tls, &server->body);
     write_loop(server);
     one(&server->body, "telltale_workers_waiting", "gauge",
         "Jobs waiting for a worker: bodies, texts, pictures, answers.",
-    grpc_server_write_metrics(server->grpc, &server->body);
         engine_workers_waiting(server->engine));
     one(&server->body, "telltale_trace_dropped_total", "counter",
         "Trace records lost because a ring was full.",

@@ -274,12 +274,15 @@ static const struct family FAMILIES[] = {
 
 void metrics_write_models(struct server *server) {
     struct tracer *tracer = engine_tracer(server->engine);
-    const size_t count = engine_model_count(server->engine);
+    struct engine_models models = {.items = NULL}; /* none, where memory is out */
+    struct err err;
+    if (engine_models_get(server->engine, &models, &err) != ST_OK)
+        models.count = 0;
     for (unsigned i = 0; i < COUNT_OF(FAMILIES); i++) {
         prom_family(&server->body, FAMILIES[i].name, FAMILIES[i].type, FAMILIES[i].help);
-        for (size_t m = 0; m < count; m++) {
-            struct view_of_model view = {.served = engine_model(server->engine, m)};
-            engine_stats(server->engine, m, &view.batcher);
+        for (size_t m = 0; m < models.count; m++) {
+            struct view_of_model view = {.served = models.items[m]};
+            engine_stats(view.served, &view.batcher);
             view.labels[0] = (struct prom_label){"model", view.served->model->name};
             view.labels[1] = (struct prom_label){"version", view.served->model->version};
             view.stats = tracer_stats_lock(tracer, view.served->trace_model);
@@ -287,4 +290,5 @@ void metrics_write_models(struct server *server) {
             tracer_stats_unlock(tracer);
         }
     }
+    engine_models_done(&models);
 }

@@ -5,6 +5,7 @@
  * Read next: metadata.c, metrics.c, infer_route.c. */
 #include "serve/routes.h"
 
+#include "serve/control.h"
 #include "serve/http_conn.h"
 #include "serve/infer_route.h"
 #include "serve/metadata.h"
@@ -38,6 +39,22 @@ static const struct route MODEL_ROUTES[] = {
     {"/ready", HTTP_METHOD_GET, metadata_write_model_ready, JSON},
     {"/config", HTTP_METHOD_GET, metadata_write_config, JSON},
     {"/stats", HTTP_METHOD_GET, statistics_write, JSON},
+};
+
+static const struct control_route CONTROL_ROUTES[] = {
+    {"/v2/systemsharedmemory/status", control_shared_status, NULL},
+    {"/v2/systemsharedmemory/region/?/status", control_shared_status, NULL},
+    {"/v2/systemsharedmemory/region/?/register", NULL, control_shared_register},
+    {"/v2/systemsharedmemory/unregister", NULL, control_shared_unregister},
+    {"/v2/systemsharedmemory/region/?/unregister", NULL, control_shared_unregister},
+    {"/v2/cudasharedmemory/status", control_cuda_status, NULL},
+    {"/v2/cudasharedmemory/region/?/status", control_cuda_status, NULL},
+    {"/v2/cudasharedmemory/region/?/register", NULL, control_cuda_register},
+    {"/v2/cudasharedmemory/unregister", NULL, control_cuda_unregister},
+    {"/v2/cudasharedmemory/region/?/unregister", NULL, control_cuda_unregister},
+    {"/v2/logging", control_log_get, control_log_post},
+    {"/v2/trace/setting", control_trace_get, control_trace_post},
+    {"/v2/models/?/trace/setting", control_trace_get, control_trace_post},
 };
 
 #define COUNT_OF(table) (sizeof(table) / sizeof(table)[0])
@@ -117,11 +134,22 @@ bool path_decode(struct view text, char *out, size_t size) {
     return true;
 }
 
-static void wrong_method(struct http_conn *hc, const struct route *route) {
-    const bool is_post = route->method == HTTP_METHOD_POST;
-    buf_text(&hc->server->extra, is_post ? "Allow: POST, PUT\r\n" : "Allow: GET, HEAD\r\n");
+static void wrong_method(struct http_conn *hc, bool has_get, bool has_post) {
+    buf_text(&hc->server->extra, !has_get    ? "Allow: POST, PUT\r\n"
+                                 : !has_post ? "Allow: GET, HEAD\r\n"
+                                             : "Allow: GET, HEAD, POST, PUT\r\n");
     http_conn_fail(hc, ST_METHOD,
-                   is_post ? "this path answers POST (and PUT, as curl -T sends) only" : "this path answers GET and HEAD only");
+                   !has_get    ? "this path answers POST (and PUT, as curl -T sends) only"
+                   : !has_post ? "this path answers GET and HEAD only"
+                               : "this path answers GET, HEAD, POST and PUT only");
+}
+
+static bool is_reading(const struct http_message *message) {
+    return message->method == HTTP_METHOD_GET || message->method == HTTP_METHOD_HEAD;
+}
+
+static bool is_writing(const struct http_message *message) {
+    return message->method == HTTP_METHOD_POST || message->method == HTTP_METHOD_PUT;
 }
 
 static void not_found(struct http_conn *hc, struct view path) {
@@ -131,14 +159,12 @@ static void not_found(struct http_conn *hc, struct view path) {
     http_conn_fail(hc, status, err.text);
 }
 
+/* Takes the reference to served, if any. */
 static void run_route(struct http_conn *hc, const struct route *route,
                       const struct served_model *served, const struct http_message *message) {
-    const bool is_allowed =
-        message->method == route->method ||
-        (message->method == HTTP_METHOD_HEAD && route->method == HTTP_METHOD_GET) ||
-        (message->method == HTTP_METHOD_PUT && route->method == HTTP_METHOD_POST); /* curl -T */
-    if (!is_allowed) {
-        wrong_method(hc, route);
+    const bool is_get = route->method == HTTP_METHOD_GET;
+    if (is_get ? !is_reading(message) : !is_writing(message)) {
+        wrong_method(hc, is_get, !is_get);
         return;
     }
     if (!route->write) {
@@ -147,6 +173,7 @@ static void run_route(struct http_conn *hc, const struct route *route,
     }
     struct err err = {.text = ""};
     const enum status status = route->write(hc->server, served, &err);
+    engine_release(served);
     if (status != ST_OK && err.text[0])
         http_conn_fail(hc, status, err.text);
     else
@@ -173,17 +200,42 @@ static void dispatch_model(struct http_conn *hc, const struct http_message *mess
     const struct engine *engine = hc->server->engine;
     const struct served_model *served = engine_find(engine, view_of(name), path.version);
     if (!served) {
-        const struct view any = {.data = "", .size = 0};
-        if (path.version.size && engine_find(engine, view_of(name), any))
+        const struct served_model *other =
+            path.version.size ? engine_find(engine, view_of(name), (struct view){"", 0}) : NULL;
+        if (other)
             (void)err_set(&err, ST_NOT_FOUND, "model %s has no version \"%.*s\"", name,
                           (int)(path.version.size < 40 ? path.version.size : 40),
                           path.version.data);
         else
-            (void)err_set(&err, ST_NOT_FOUND, "no model \"%s\" is served", name);
+            (void)err_set(&err, ST_NOT_FOUND, "Request for unknown model: no model \"%s\" is served", name);
+        engine_release(other);
         http_conn_fail(hc, ST_NOT_FOUND, err.text);
         return;
     }
     run_route(hc, route, served, message);
+}
+
+/* False: no control route has that path. */
+static bool dispatch_control(struct http_conn *hc, const struct http_message *message) {
+    struct control_call call = {.hc = hc, .server = hc->server, .message = message};
+    const struct control_route *route =
+        control_find(CONTROL_ROUTES, COUNT_OF(CONTROL_ROUTES), message->path, &call);
+    if (!route)
+        return false;
+    const control_fn handle = is_reading(message)  ? route->get
+                              : is_writing(message) ? route->post
+                                                    : NULL;
+    if (!handle) {
+        wrong_method(hc, route->get != NULL, route->post != NULL);
+        return true;
+    }
+    struct err err = {.text = ""};
+    const enum status status = handle(&call, &err);
+    if (status != ST_OK)
+        http_conn_fail(hc, status, err.text);
+    else if (!call.is_taken)
+        http_conn_answer(hc, 200, JSON);
+    return true;
 }
 
 void routes_dispatch(struct http_conn *hc, const struct http_message *message) {
@@ -195,6 +247,6 @@ void routes_dispatch(struct http_conn *hc, const struct http_message *message) {
     }
     if (route)
         run_route(hc, route, NULL, message);
-    else
+    else if (!dispatch_control(hc, message))
         dispatch_model(hc, message);
 }

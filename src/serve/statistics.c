@@ -64,16 +64,20 @@ static void write_model(struct server *server, const struct served_model *served
 
 enum status statistics_write(struct server *server, const struct served_model *served,
                              struct err *err) {
-    (void)err;
     buf_text(&server->body, "{\"model_stats\":[");
     if (served) {
         write_model(server, served);
     } else {
-        for (size_t i = 0; i < engine_model_count(server->engine); i++) {
+        struct engine_models models;
+        const enum status status = engine_models_get(server->engine, &models, err);
+        if (status != ST_OK)
+            return status;
+        for (size_t i = 0; i < models.count; i++) {
             if (i)
                 buf_char(&server->body, ',');
-            write_model(server, engine_model(server->engine, i));
+            write_model(server, models.items[i]);
         }
+        engine_models_done(&models);
     }
     buf_text(&server->body, "]}");
     return ST_OK;

@@ -11,3 +11,8 @@ bool pending_set(struct pending *pending) {
 void pending_clear(struct pending *pending) {
     (void)atomic_exchange_explicit(&pending->is_set, false, memory_order_acq_rel);
 }
+
+bool pending_is_set(const struct pending *pending) {
+    /* Relaxed: what was published is seen by P2, which comes next. */
+    return atomic_load_explicit(&pending->is_set, memory_order_relaxed);
+}

@@ -19,5 +19,7 @@ struct pending { /* zeroed: clear */
 
 bool pending_set(struct pending *pending); /* true when it was clear: wake the hearer */
 void pending_clear(struct pending *pending);
+/* Is there something to do? Only a hint: to be looked at before pending_clear. */
+bool pending_is_set(const struct pending *pending);
 
 #endif

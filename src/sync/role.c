@@ -10,6 +10,7 @@ const char *role_name(enum role role) {
     static const char *const NAMES[ROLE_COUNT] = {
         [ROLE_OTHER] = "other",       [ROLE_LOOP] = "loop",       [ROLE_WORKER] = "worker",
         [ROLE_INSTANCE] = "instance", [ROLE_SAMPLER] = "sampler", [ROLE_LOADER] = "loader",
+        [ROLE_TIMEKEEPER] = "timekeeper",
     };
     return (unsigned)role < ROLE_COUNT ? NAMES[role] : "unknown";
 }

@@ -11,6 +11,7 @@ enum role {
     ROLE_INSTANCE,
     ROLE_SAMPLER,
     ROLE_LOADER,
+    ROLE_TIMEKEEPER,
     ROLE_COUNT
 };
 

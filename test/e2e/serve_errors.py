@@ -21,7 +21,7 @@ def bad_requests_get_400_and_a_sentence_that_names_the_field():
         (b"", ""),
         (b"[]", ""),
         (b"{}", "inputs"),
-        (b'{"inputs":[]}', "inputs"),
+        (b'{"inputs":[]}', "INPUT0"),
         (b'{"inputs":7}', "inputs"),
         (changed(name=None), "name"),
         (changed(name="OTHER"), "OTHER"),

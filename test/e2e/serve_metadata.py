@@ -29,10 +29,12 @@ def server_metadata_names_only_the_extensions_that_are_served():
         extensions = data["extensions"]
         check("binary_tensor_data" in extensions, extensions)
         served = {"model_configuration": "/v2/models/simulated/config",
-                  "statistics": "/v2/models/stats"}
+                  "statistics": "/v2/models/stats", "trace": "/v2/trace/setting",
+                  "logging": "/v2/logging", "system_shared_memory": "/v2/systemsharedmemory/status"}
         for name, path in served.items():
             equal((name in extensions, server.get(path).status), (True, 200), name)
-        equal(sorted(extensions), sorted(["binary_tensor_data", *served]), "extensions")
+        equal(sorted(extensions), sorted(["binary_tensor_data", "classification", "parameters",
+                                          "schedule_policy", *served]), "extensions")
 
 
 @case

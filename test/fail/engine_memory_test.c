@@ -117,7 +117,7 @@ static void ask(struct engine *engine, struct one *all, bool is_text) {
         } else {
             make_tensor(&all[i], i);
         }
-        request->model = engine_model(engine, 0);
+        request->model = engine_only(engine);
         request->inputs = &all[i].input;
         request->input_count = 1;
         request->on_done = on_done;
@@ -182,9 +182,10 @@ static void open_with_shortage(const struct engine_config *config, const char *t
         if (status == ST_OK) {
             /* One that says it is open has all of it: no part that was left out in silence.
              * (libc's asprintf and stdio do without some of what they ask for.) */
-            assert_string_equal(engine_model(engine, 0)->model->name,
-                                is_text ? text_model : "simulated");
-            assert_true(engine_model(engine, 0)->trace_model < TRACE_MODEL_MAX);
+            const struct served_model *served = engine_only(engine);
+            assert_string_equal(served->model->name, is_text ? text_model : "simulated");
+            assert_true(served->trace_model < TRACE_MODEL_MAX);
+            engine_release(served);
             ask_and_expect_answers(engine, is_text);
             assert_true(shortage.refused == 0 || is_text);
             engine_free(engine);

@@ -289,11 +289,17 @@ static void length_classes_waste_at_most_a_third(void **state) {
 
 static const struct batcher_config PADDED = {.input_count = 1, .is_batched = true, .pad_axis = {1}};
 
+static struct job *take(struct buckets *buckets, uint32_t max_rows, uint64_t now_ns,
+                        struct job **out_dropped) {
+    const struct policy_state learned = {0};
+    const struct bucket_taking taking = {.max_rows = max_rows, .now_ns = now_ns};
+    return buckets_take(buckets, buckets_oldest(buckets), &learned, &taking, out_dropped);
+}
+
 static void keeps_lengths_apart_and_takes_the_oldest_first(void **state) {
     (void)state;
     struct fixture f[3];
     struct buckets buckets;
-    struct policy_state learned = {0};
     struct job *dropped;
     buckets_init(&buckets);
     const uint32_t lengths[] = {40, 3, 41};
@@ -302,11 +308,11 @@ static void keeps_lengths_apart_and_takes_the_oldest_first(void **state) {
         f[i].trace.at[AT_ENQUEUED] = 100 + (uint64_t)i;
         assert_true(buckets_put(&buckets, &PADDED, &f[i].job));
     }
-    struct job *list = buckets_take(&buckets, buckets_oldest(&buckets), &learned, 32, 0, &dropped);
+    struct job *list = take(&buckets, 32, 0, &dropped);
     assert_ptr_equal(list, &f[0].job);
     assert_ptr_equal(list->next, &f[2].job);
     assert_null(list->next->next);
-    list = buckets_take(&buckets, buckets_oldest(&buckets), &learned, 32, 0, &dropped);
+    list = take(&buckets, 32, 0, &dropped);
     assert_ptr_equal(list, &f[1].job);
     assert_null(buckets_oldest(&buckets));
     buckets_done(&buckets);
@@ -316,7 +322,6 @@ static void drops_the_cancelled_and_the_late(void **state) {
     (void)state;
     struct fixture f[3];
     struct buckets buckets;
-    struct policy_state learned = {0};
     struct job *dropped;
     buckets_init(&buckets);
     for (int i = 0; i < 3; i++) {
@@ -325,7 +330,7 @@ static void drops_the_cancelled_and_the_late(void **state) {
         if (i == 2) f[i].job.deadline_ns = 50;
         assert_true(buckets_put(&buckets, &PADDED, &f[i].job));
     }
-    struct job *list = buckets_take(&buckets, buckets_oldest(&buckets), &learned, 32, 60, &dropped);
+    struct job *list = take(&buckets, 32, 60, &dropped);
     assert_ptr_equal(list, &f[0].job);
     assert_null(list->next);
     assert_ptr_equal(dropped, &f[1].job);
@@ -338,14 +343,13 @@ static void never_takes_more_rows_than_allowed(void **state) {
     (void)state;
     struct fixture f[5];
     struct buckets buckets;
-    struct policy_state learned = {0};
     struct job *dropped;
     buckets_init(&buckets);
     for (int i = 0; i < 5; i++) {
         job_of(&f[i], 3, 0)->rows = 3;
         assert_true(buckets_put(&buckets, &PADDED, &f[i].job));
     }
-    struct job *list = buckets_take(&buckets, buckets_oldest(&buckets), &learned, 8, 0, &dropped);
+    struct job *list = take(&buckets, 8, 0, &dropped);
     uint32_t rows = 0;
     for (; list != NULL; list = list->next) rows += list->rows;
     assert_int_equal(rows, 6);

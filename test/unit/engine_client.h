@@ -100,7 +100,7 @@ static inline void client_on_done(struct request *request) {
 static inline void client_begin(struct client *client, struct asked *asked) {
     request_init(&asked->request);
     asked->size = 0;
-    asked->request.model = engine_model(client->engine, 0);
+    asked->request.model = engine_only(client->engine);
     asked->request.on_done = client_on_done;
     asked->request.owner = client;
     asked->request.inputs = asked->inputs;
@@ -150,7 +150,9 @@ static inline const struct tensor *client_output(const struct asked *asked, cons
 
 static inline struct batcher_stats client_stats(struct client *client) {
     struct batcher_stats stats;
-    engine_stats(client->engine, 0, &stats);
+    const struct served_model *served = engine_only(client->engine);
+    engine_stats(served, &stats);
+    engine_release(served);
     return stats;
 }
 

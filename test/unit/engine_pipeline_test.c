@@ -72,7 +72,7 @@ static void plain_init(struct plain *plain, struct engine *engine, struct waiter
     plain->input = (struct tensor){.name = view_of("INPUT0"), .dtype = DTYPE_FP32, .rank = 2,
                                    .shape = {rows, WIDTH}, .data = plain->values,
                                    .size = rows * WIDTH * sizeof(float)};
-    plain->request.model = engine_model(engine, 0);
+    plain->request.model = engine_only(engine);
     plain->request.inputs = &plain->input;
     plain->request.input_count = 1;
     plain->request.on_done = on_done;
@@ -204,7 +204,9 @@ static void a_full_queue_refuses(void **state) {
     wait_for(&waiter, accepted);
     for (unsigned i = 0; i < 10; i++) request_done(&all[i].request);
     struct batcher_stats stats;
-    engine_stats(engine, 0, &stats);
+    const struct served_model *served = engine_only(engine);
+    engine_stats(served, &stats);
+    engine_release(served);
     assert_int_equal((int64_t)stats.refused, 10 - accepted);
     engine_free(engine);
 }
@@ -263,6 +265,7 @@ static void freeing_the_engine_answers_what_waits(void **state) {
     engine_free(engine);
     for (unsigned i = 0; i < 3; i++) {
         assert_answered(&all[i]);
+        all[i].request.model = NULL; /* it went with the engine */
         request_done(&all[i].request);
     }
 }
@@ -288,7 +291,7 @@ static void texts_are_tokenized_in_either_place(void **state) {
             inputs[i] = (struct tensor){.name = view_of("TEXT"), .dtype = DTYPE_BYTES, .rank = 1,
                                         .shape = {1}, .data = data[i], .size = 4 + length};
             request_init(&requests[i]);
-            requests[i].model = engine_model(engine, 0);
+            requests[i].model = engine_only(engine);
             requests[i].inputs = &inputs[i];
             requests[i].input_count = 1;
             requests[i].on_done = on_done;

@@ -178,7 +178,7 @@ static void rows_of_numbers_become_labels_and_embeddings(void **state) {
     snprintf(path, sizeof path, "%s/labels.txt", client.directory);
     client_write(path, "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np\n");
     assert_int_equal(client_open(&client, &err), ST_OK);
-    const struct io_spec *shown = engine_model(client.engine, 0)->shown.outputs;
+    const struct io_spec *shown = engine_only(client.engine)->shown.outputs;
     assert_string_equal(shown[0].name, "label");
     assert_int_equal(shown[0].shape[1], 2);
     assert_string_equal(shown[3].name, "embedding");

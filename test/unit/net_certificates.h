@@ -23,14 +23,14 @@ struct issuer { /* of certificates */
     EVP_PKEY *key;
 };
 
-static void certificates_open(struct certificates *all) {
+static inline void certificates_open(struct certificates *all) {
     all->count = 0;
     strcpy(all->directory, "/tmp/telltale-certificates-XXXXXX");
     if (!mkdtemp(all->directory))
         abort();
 }
 
-static const char *certificates_path(struct certificates *all, const char *name) {
+static inline const char *certificates_path(struct certificates *all, const char *name) {
     char *path = NULL;
     if (asprintf(&path, "%s/%s", all->directory, name) < 0)
         abort();
@@ -38,7 +38,7 @@ static const char *certificates_path(struct certificates *all, const char *name)
     return path;
 }
 
-static void certificates_close(struct certificates *all) {
+static inline void certificates_close(struct certificates *all) {
     for (int i = 0; i < all->count; i++) {
         (void)unlink(all->paths[i]);
         free(all->paths[i]);
@@ -46,7 +46,7 @@ static void certificates_close(struct certificates *all) {
     (void)rmdir(all->directory);
 }
 
-static const char *certificates_text(struct certificates *all, const char *name,
+static inline const char *certificates_text(struct certificates *all, const char *name,
                                      const char *text) {
     const char *path = certificates_path(all, name);
     FILE *file = fopen(path, "w");
@@ -55,7 +55,7 @@ static const char *certificates_text(struct certificates *all, const char *name,
     return path;
 }
 
-static void add_extension(X509 *certificate, X509V3_CTX *ctx, int nid, const char *value) {
+static inline void add_extension(X509 *certificate, X509V3_CTX *ctx, int nid, const char *value) {
     X509_EXTENSION *extension = X509V3_EXT_nconf_nid(NULL, ctx, nid, value);
     if (!extension)
         abort();
@@ -65,7 +65,7 @@ static void add_extension(X509 *certificate, X509V3_CTX *ctx, int nid, const cha
 
 /* names: "DNS:localhost,IP:127.0.0.1", or NULL for a CA. by: NULL: signs itself. begin_s, end_s:
  * from now. */
-static struct issuer certificate_make(const char *common_name, const char *names,
+static inline struct issuer certificate_make(const char *common_name, const char *names,
                                       const struct issuer *by, long begin_s, long end_s) {
     struct issuer made = {.certificate = X509_new(), .key = EVP_EC_gen("P-256")};
     static long serial = 1;
@@ -90,12 +90,12 @@ static struct issuer certificate_make(const char *common_name, const char *names
     return made;
 }
 
-static void certificate_free(struct issuer *made) {
+static inline void certificate_free(struct issuer *made) {
     X509_free(made->certificate);
     EVP_PKEY_free(made->key);
 }
 
-static const char *certificate_write(struct certificates *all, const char *name,
+static inline const char *certificate_write(struct certificates *all, const char *name,
                                      const struct issuer *made) {
     const char *path = certificates_path(all, name);
     FILE *file = fopen(path, "w");
@@ -105,7 +105,7 @@ static const char *certificate_write(struct certificates *all, const char *name,
 }
 
 /* passphrase: NULL: not encrypted */
-static const char *key_write(struct certificates *all, const char *name,
+static inline const char *key_write(struct certificates *all, const char *name,
                              const struct issuer *made, const char *passphrase) {
     const char *path = certificates_path(all, name);
     FILE *file = fopen(path, "w");
