@@ -242,7 +242,6 @@ void bench_close(struct bench *bench) {
     }
     tls_free(bench->tls);
     engine_release(bench->served);
-    engine_release(bench->served);
     engine_free(bench->engine);
     run_dir_free(bench->dir);
     inputs_done(&bench->inputs);
