@@ -194,6 +194,20 @@ static int on_data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t
     return 0;
 }
 
+/* What ends our side. */
+static int on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, void *user) {
+    struct h2 *session = user;
+    if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
+        (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
+        return 0;
+    struct h2_stream *stream = h2_stream_of(session, frame->hd.stream_id);
+    if (!stream || !stream->ends_early || stream->has_ended_input)
+        return 0;
+    stream->is_reset = true;
+    return nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR) == 0
+               ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
 static int on_stream_close(nghttp2_session *ng, int32_t id, uint32_t error_code, void *user) {
     struct h2 *session = user;
     struct h2_stream *stream = nghttp2_session_get_stream_user_data(ng, id);
@@ -213,6 +227,7 @@ static nghttp2_session *create_session(struct h2 *session, nghttp2_session_callb
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);

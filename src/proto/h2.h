@@ -50,6 +50,7 @@ struct h2_stream {             /* read-only for callers, ctx apart */
     bool has_responded;        /* headers were given */
     bool has_finished;         /* h2_finish: nothing follows what is queued */
     bool is_deferred;          /* nghttp2 waits for more to send */
+    bool ends_early;           /* h2_end_early was called */
     bool is_reset;             /* by h2_reset: nothing of it is told any more but its close */
 };
 
@@ -113,6 +114,10 @@ void h2_send(struct h2_stream *stream, struct h2_message *message);
 bool h2_finish(struct h2_stream *stream, const struct h2_header *trailers, uint32_t count);
 /* RST_STREAM; on_close follows. error_code as in RFC 9113 section 7: 0 NO_ERROR, 8 CANCEL ... */
 void h2_reset(struct h2_stream *stream, uint32_t error_code);
+/* Once the answer's last frame is out: RST_STREAM with NO_ERROR, where the peer has not ended its
+ * side by then. What it sends until then is dropped. (A reset that is submitted beside the answer
+ * takes the answer with it.) */
+void h2_end_early(struct h2_stream *stream);
 void h2_consume(struct h2_stream *stream, size_t size);
 
 /* A client's request; NULL: no memory, or too many streams. is_end: without a body. */

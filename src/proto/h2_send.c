@@ -205,6 +205,8 @@ void h2_reset(struct h2_stream *stream, uint32_t error_code) {
                                     error_code);
 }
 
+void h2_end_early(struct h2_stream *stream) { stream->ends_early = true; }
+
 struct h2_stream *h2_request(struct h2 *session, const struct h2_header *headers, uint32_t count,
                              bool is_end, void *stream_ctx) {
     if (count > MOST_HEADERS)

@@ -160,13 +160,11 @@ void grpc_stream_fail(struct grpc_stream *stream, enum status status, const char
     drop_input(stream);
     abandon_calls(stream);
     grpc_conn_touch(stream->conn);
-    if (stream->h2->has_responded) {
+    h2_end_early(stream->h2); /* whatever it still wants to send */
+    if (stream->h2->has_responded)
         (void)h2_finish(stream->h2, headers + 2, 2);
-        return;
-    }
-    const bool is_out = h2_respond(stream->h2, headers, 4, true) == ST_OK;
-    if (is_out && !stream->has_ended) /* whatever it still wants to send */
-        h2_reset(stream->h2, H2_NO_ERROR);
+    else
+        (void)!h2_respond(stream->h2, headers, 4, true); /* a failure has reset the stream */
 }
 
 /* With its prefix, behind what out has. */
@@ -389,8 +387,8 @@ static void refuse(struct grpc_stream *stream, const char *status) {
         {view_of("grpc-message"), view_of("this port takes POST with application/grpc")}};
     stream->is_done = true;
     count_code(stream, 2);
-    if (h2_respond(stream->h2, headers, 4, true) == ST_OK && !stream->has_ended)
-        h2_reset(stream->h2, H2_NO_ERROR);
+    h2_end_early(stream->h2);
+    (void)!h2_respond(stream->h2, headers, 4, true); /* a failure has reset the stream */
     grpc_conn_touch(stream->conn);
 }
 

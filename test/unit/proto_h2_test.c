@@ -291,6 +291,25 @@ static void a_reset_tells_what_was_not_sent(void **state) {
     pair_done(&pair);
 }
 
+static void an_answer_that_ends_early_arrives_before_the_reset(void **state) {
+    (void)state;
+    struct pair pair;
+    pair_init(&pair);
+    (void)request(&pair, false); /* and the client has more to say */
+    settle(&pair);
+    const struct h2_header headers[] = {{view_of(":status"), view_of("200")},
+                                        {view_of("grpc-status"), view_of("8")}};
+    h2_end_early(pair.server.last);
+    assert_int_equal(h2_respond(pair.server.last, headers, 2, true), ST_OK);
+    settle(&pair);
+    assert_string_equal(pair.client.grpc_status, "8");
+    assert_int_equal(pair.client.ended, 1);
+    assert_int_equal(pair.client.closed, 1);
+    assert_int_equal(pair.client.last_error, H2_NO_ERROR);
+    assert_int_equal(pair.server.closed, 1);
+    pair_done(&pair);
+}
+
 static void an_end_that_is_freed_tells_of_every_open_stream(void **state) {
     (void)state;
     struct pair pair;
@@ -463,6 +482,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_consumed_stops_the_sender),
         cmocka_unit_test(output_stops_near_its_limit_and_goes_on),
         cmocka_unit_test(a_reset_tells_what_was_not_sent),
+        cmocka_unit_test(an_answer_that_ends_early_arrives_before_the_reset),
         cmocka_unit_test(an_end_that_is_freed_tells_of_every_open_stream),
         cmocka_unit_test(a_header_list_beyond_the_limit_is_told),
         cmocka_unit_test(pings_without_end_are_met_with_your_calm),
