@@ -28,6 +28,16 @@ def traced(options, simulate, load):
         return json.loads(report.stdout), text.stdout
 
 
+def traced_undisturbed(options, simulate, load, exec_ms):
+    """The same, again where the machine itself stood still: a simulated execution then takes longer
+    than it can, and explain rightly says so."""
+    for _ in range(3):
+        report, text = traced(options, simulate, load)
+        if report["evidence"]["slow"]["stages_ms"]["execute"] < 2 * exec_ms:
+            break
+    return report, text
+
+
 def faults(report):
     return [f["cause"] for f in report["findings"] if f["kind"] == "fault"]
 
@@ -61,8 +71,9 @@ def lock_is_judged_by_its_waits(report):
 
 @case
 def a_timer_of_20_ms_at_12_clients_is_the_cause():
-    report, text = traced(("--queue", "mutex", "--policy", "timer", "--max-delay-us", "20000"),
-                          "a=4ms,b=0.05ms", ("--concurrency", "12", "--duration", "3s"))
+    report, text = traced_undisturbed(
+        ("--queue", "mutex", "--policy", "timer", "--max-delay-us", "20000"), "a=4ms,b=0.05ms",
+        ("--concurrency", "12", "--duration", "3s"), exec_ms=4.6)
     equal(report["cause"], "timer_too_long", text)
     check(report["findings"][0]["share_of_slow"] > 0.4, text)
     check("tokenizer_inline" not in faults(report), text)
