@@ -135,15 +135,12 @@ static enum status change(struct trace_settings *settings, const char *key, cons
 
 enum status control_trace_post(struct control_call *call, struct err *err) {
     struct tracer *tracer = engine_tracer(call->server->engine);
-    const struct engine_config *config = &call->server->config->engine;
-    struct trace_settings settings;
+    struct trace_settings settings, started;
     json_t *body = NULL;
     const char *key = NULL;
     json_t *member = NULL;
     trace_settings_read(tracer, &settings);
-    const double rate = config->trace_sample > 0 ? 1 / config->trace_sample : 0;
-    const struct trace_settings started = {.is_on = settings.directory != NULL,
-                                           .rate = (uint64_t)(rate + 0.5)};
+    trace_settings_started(tracer, call->server->config->engine.trace_sample, &started);
     enum status status = check_model(call, err);
     if (status == ST_OK && call->names[0][0])
         return err_set(err, ST_UNSUPPORTED, "a model has no trace settings of its own: set the "

@@ -159,6 +159,12 @@ static enum status change_rate(struct trace_settings *settings, struct view valu
     return ST_OK;
 }
 
+void trace_settings_started(struct tracer *tracer, double sample, struct trace_settings *out) {
+    const char *directory = tracer_directory(tracer);
+    *out = (struct trace_settings){.is_on = directory != NULL, .directory = directory,
+                                   .rate = sample > 0 ? (uint64_t)(1 / sample + 0.5) : 0};
+}
+
 enum status trace_settings_change(struct trace_settings *settings, struct view key,
                                   const struct view *values, size_t count,
                                   const struct trace_settings *started, struct err *err) {

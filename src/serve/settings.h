@@ -42,6 +42,8 @@ enum { TRACE_SETTING_COUNT = 5, SETTING_TEXT_BYTES = 24 };
 const char *trace_settings_at(const struct trace_settings *settings, size_t index, char *scratch,
                               const char **out_value);
 void trace_settings_read(struct tracer *tracer, struct trace_settings *out);
+/* What the server was started with: sample is --trace-sample. */
+void trace_settings_started(struct tracer *tracer, double sample, struct trace_settings *out);
 /* values: one, or the levels of trace_level; count 0: back to what the server was started with,
  * started. ST_UNSUPPORTED: trace_count, log_frequency and trace_file other than they are. */
 MUST_CHECK enum status trace_settings_change(struct trace_settings *settings, struct view key,

@@ -97,32 +97,39 @@ def bench_json(url, *options, code=0, timeout=60):
     return json.loads(result.stdout)
 
 
+def stalled_step(*options):
+    """A step against a server that stalls 100 ms in every second: again where this machine stood
+    still for longer than the stall, which the bench measures as rightly."""
+    for _ in range(3):
+        with FakeServer(lambda number: OK, stall_every=1.0, stall=0.1) as server:
+            step = bench_json(server.url, "--rate", "200", "--arrivals", "constant",
+                              "--input", "random", *options)["steps"][0]
+        if step["service_ms"]["max"] < 130 and step["latency_ms"]["p50"] < 10:
+            break
+    return step
+
+
 @case
 def a_stall_of_the_server_is_seen_at_its_full_length():
     """100 ms in every second, 200 requests a second at constant gaps: a tenth of the requests
     are planned while it stalls and wait 0..100 ms, evenly: P95 50 ms, P99 90 ms."""
-    with FakeServer(lambda number: OK, stall_every=1.0, stall=0.1) as server:
-        result = bench_json(server.url, "--rate", "200", "--arrivals", "constant",
-                            "--duration", "5s", "--input", "random")
-        step = result["steps"][0]
-        latency = step["latency_ms"]
-        equal(step["requests"], 1000, "requests")
-        check(latency["p50"] < 10, latency)
-        check(30 < latency["p95"] < 75, latency)
-        check(80 < latency["p99"] < 110, latency)
-        return f"P50 {latency['p50']:.2f}, P95 {latency['p95']:.1f}, P99 {latency['p99']:.1f} ms"
+    step = stalled_step("--duration", "5s")
+    latency = step["latency_ms"]
+    equal(step["requests"], 1000, "requests")
+    check(latency["p50"] < 10, latency)
+    check(30 < latency["p95"] < 75, latency)
+    check(80 < latency["p99"] < 110, latency)
+    return f"P50 {latency['p50']:.2f}, P95 {latency['p95']:.1f}, P99 {latency['p99']:.1f} ms"
 
 
 @case
 def a_user_who_waits_does_not_hide_the_stall():
     """One user with a schedule: the requests it could not send during a stall count from their
     planned instants; its service time alone would show one slow request a stall."""
-    with FakeServer(lambda number: OK, stall_every=1.0, stall=0.1) as server:
-        step = bench_json(server.url, "--rate", "200", "--concurrency", "1", "--arrivals",
-                          "constant", "--duration", "4s", "--input", "random")["steps"][0]
-        equal(step["mode"], "paced", "mode")
-        check(80 < step["latency_ms"]["p99"] < 125, step["latency_ms"])
-        check(step["service_ms"]["p95"] < 30, step["service_ms"])
+    step = stalled_step("--concurrency", "1", "--duration", "4s")
+    equal(step["mode"], "paced", "mode")
+    check(80 < step["latency_ms"]["p99"] < 125, step["latency_ms"])
+    check(step["service_ms"]["p95"] < 30, step["service_ms"])
 
 
 @case
