@@ -59,7 +59,7 @@ def a_client_that_reads_slowly_gets_everything():
             Server("--max-batch", "0", *made.options(), simulate="a=1ms,b=0ms") as server, \
             TlsClient(server.port, made.context()) as client:
         body, headers = binary_infer(values)
-        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         client.send(http_request("POST", INFER, body, headers))
         check(client.has_data(30), "no answer")
         threading.Event().wait(0.3)  # the reader's own slowness, not a wait for the server
