@@ -14,7 +14,9 @@ extern "C" {
 #include "proto/infer_parameters.hpp"
 #include "proto/json_parser.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 using namespace infer;
 
@@ -555,7 +557,14 @@ template <typename T> static size_t number_text(T value, char *out) {
         std::memcpy(out, "-0.0", 4);
         return 4;
     }
-    return size_t(std::to_chars(out, out + JSON_TEXT_MAX_NUMBER, value).ptr - out);
+    char *end = std::to_chars(out, out + JSON_TEXT_MAX_NUMBER, value).ptr;
+    // 18446744073709551616: an integer beyond 64 bits to most readers, which refuse it.
+    if (std::fabs(value) >= T(0x1p63) &&
+        std::all_of(out, end, [](char c) { return c == '-' || (c >= '0' && c <= '9'); })) {
+        std::memcpy(end, ".0", 2);
+        end += 2;
+    }
+    return size_t(end - out);
 }
 
 extern "C" size_t json_text_f32(float value, char out[JSON_TEXT_MAX_NUMBER]) {

@@ -67,29 +67,13 @@ struct parameter {
     struct view text;
 };
 
-/* An entry of map<string, InferParameter>. */
-static bool read_parameter(struct view entry, struct parameter *out) {
+static bool read_value(struct view value, struct parameter *out) {
     static const enum parameter_kind KINDS[] = {PARAM_NONE,   PARAM_BOOL, PARAM_INT, PARAM_TEXT,
                                                 PARAM_DOUBLE, PARAM_UINT};
     static const enum pb_wire WIRES[] = {PB_BYTES,   PB_VARINT, PB_VARINT, PB_BYTES,
                                          PB_FIXED64, PB_VARINT};
-    struct pb_reader reader = pb_reader_of(entry);
+    struct pb_reader reader = pb_reader_of(value);
     struct pb_field field;
-    struct view value = {.data = NULL};
-    *out = (struct parameter){.name = {.data = "", .size = 0}};
-    while (pb_next(&reader, &field)) {
-        if ((field.number == 1 || field.number == 2) && field.wire != PB_BYTES)
-            return false;
-        if (field.number == 1)
-            out->name = field.bytes;
-        else if (field.number == 2)
-            value = field.bytes;
-    }
-    if (reader.is_malformed)
-        return false;
-    if (!value.data)
-        return true;
-    reader = pb_reader_of(value);
     while (pb_next(&reader, &field)) {
         if (field.number >= sizeof KINDS / sizeof KINDS[0])
             continue;
@@ -98,6 +82,22 @@ static bool read_parameter(struct view entry, struct parameter *out) {
         out->kind = KINDS[field.number];
         out->number = field.value;
         out->text = field.bytes;
+    }
+    return !reader.is_malformed;
+}
+
+/* An entry of map<string, InferParameter>. A value that comes twice is merged, as any message. */
+static bool read_parameter(struct view entry, struct parameter *out) {
+    struct pb_reader reader = pb_reader_of(entry);
+    struct pb_field field;
+    *out = (struct parameter){.name = {.data = "", .size = 0}};
+    while (pb_next(&reader, &field)) {
+        if ((field.number == 1 || field.number == 2) && field.wire != PB_BYTES)
+            return false;
+        if (field.number == 1)
+            out->name = field.bytes;
+        else if (field.number == 2 && !read_value(field.bytes, out))
+            return false;
     }
     return !reader.is_malformed;
 }

@@ -1,6 +1,7 @@
 /* Inference JSON: what is read, what is refused with which sentence, and that what is written
  * reads back. */
 #include "proto/infer_json.h"
+#include "proto/json_text.h"
 
 #include <float.h>
 #include <math.h>
@@ -157,6 +158,33 @@ static void reads_floats(void **state) {
     expect_good(&f, INPUT("FP64", "[3]", "[1.7976931348623157e308,18446744073709551615,5e-324]"));
     const double *f64 = f.request.inputs[0].data;
     assert_true(f64[0] == DBL_MAX && f64[1] == 0x1p64 && f64[2] == 0x1p-1074);
+    done(&f);
+}
+
+/* A reader that sees an integer beyond 64 bits refuses the whole document. */
+static void writes_whole_numbers_beyond_64_bits_as_floats(void **state) {
+    (void)state;
+    char text[JSON_TEXT_MAX_NUMBER];
+    const struct {
+        double value;
+        const char *text;
+    } cases[] = {{0x1p64, "18446744073709551616.0"},
+                 {-0x1.8p64, "-27670116110564327424.0"},
+                 {1e22, "1e+22"},
+                 {4503599627370497, "4503599627370497"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const size_t size = json_text_f64(cases[i].value, text);
+        assert_int_equal(size, strlen(cases[i].text));
+        assert_memory_equal(text, cases[i].text, size);
+    }
+    const size_t size = json_text_f32(0x1p64f, text);
+    assert_true(size >= 2 && size < sizeof text);
+    struct fixture f;
+    char json[128];
+    snprintf(json, sizeof json, "%s%.*s]}]}", "{\"inputs\":[{\"name\":\"x\",\"shape\":[1],"
+             "\"datatype\":\"FP32\",\"data\":[", (int)size, text);
+    expect_good(&f, json);
+    assert_true(*(const float *)f.request.inputs[0].data == 0x1p64f);
     done(&f);
 }
 
@@ -606,6 +634,7 @@ int main(void) {
         cmocka_unit_test(refuses_integers_out_of_range),
         cmocka_unit_test(refuses_fractions_and_exponents_for_integers),
         cmocka_unit_test(reads_floats),
+        cmocka_unit_test(writes_whole_numbers_beyond_64_bits_as_floats),
         cmocka_unit_test(refuses_floats_out_of_range),
         cmocka_unit_test(refuses_values_of_other_types),
         cmocka_unit_test(reads_bools_and_bytes),

@@ -265,6 +265,31 @@ static void parameters_are_taken_with_their_kinds(void **state) {
     parsed_done(&parsed);
 }
 
+/* protobuf: the same message field again is merged into what came before, and is read as any. */
+static void a_parameters_value_may_come_in_parts(void **state) {
+    (void)state;
+    const struct {
+        const char *bytes;
+        size_t size;
+        bool is_good;
+    } cases[] = {
+        {"\x22\x0f\x0a\x07timeout\x12\x00\x12\x02\x10\x07", 17, true},  /* nothing, then 7 */
+        {"\x22\x0f\x0a\x07timeout\x12\x02\x10\x07\x12\x00", 17, true},  /* 7, then nothing */
+        {"\x22\x0f\x0a\x07timeout\x12\x01\x10\x12\x01\x10", 17, false}, /* both cut */
+        {"\x22\x10\x0a\x07timeout\x12\x01\x10\x12\x02\x10\x07", 18, false}, /* the first cut */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct parsed parsed = {.size = cases[i].size, .bytes = malloc(cases[i].size)};
+        assert_non_null(parsed.bytes);
+        memcpy(parsed.bytes, cases[i].bytes, cases[i].size);
+        parse_bytes(&parsed);
+        assert_int_equal(parsed.status == ST_OK, cases[i].is_good);
+        if (cases[i].is_good)
+            assert_int_equal(parsed.request.timeout_us, 7);
+        parsed_done(&parsed);
+    }
+}
+
 static void outputs_and_shared_memory_are_taken(void **state) {
     (void)state;
     struct one one;
@@ -504,6 +529,7 @@ int main(void) {
         cmocka_unit_test(contents_that_do_not_fit_are_told_by_name),
         cmocka_unit_test(faults_of_a_request_are_named),
         cmocka_unit_test(parameters_are_taken_with_their_kinds),
+        cmocka_unit_test(a_parameters_value_may_come_in_parts),
         cmocka_unit_test(outputs_and_shared_memory_are_taken),
         cmocka_unit_test(the_way_of_a_message_is_known_before_it_is_read),
         cmocka_unit_test(an_answer_is_read_by_others_with_and_without_gaps),
