@@ -10,6 +10,23 @@
 
 enum { RESULT_VERSION = 1 };
 
+/* {"p99": [low, high], ...}; null: more values are needed before there is such a bound. */
+static json_t *intervals_of(const struct distribution *values, double unit) {
+    json_t *out = json_object();
+    for (int i = 0; i < QUANTILE_COUNT; i++) {
+        const struct interval *interval = &values->interval[i];
+        json_t *bounds = json_array();
+        json_array_append_new(bounds, interval->has_low
+                                          ? report_json_number((double)interval->low / unit)
+                                          : json_null());
+        json_array_append_new(bounds, interval->has_high
+                                          ? report_json_number((double)interval->high / unit)
+                                          : json_null());
+        json_object_set_new(out, quantile_name((enum quantile)i), bounds);
+    }
+    return out;
+}
+
 json_t *bench_result_distribution(const struct distribution *values, double unit) {
     if (values->count == 0) return json_null();
     json_t *out = json_object(), *needs = json_object();
@@ -27,6 +44,7 @@ json_t *bench_result_distribution(const struct distribution *values, double unit
                                 json_integer((json_int_t)quantile_needs(quantile_share(quantile))));
     }
     json_object_set_new(out, "max", report_json_number((double)values->max / unit));
+    if (values->has_intervals) json_object_set_new(out, "ci95", intervals_of(values, unit));
     if (json_object_size(needs) > 0) json_object_set_new(out, "too_few", needs);
     else json_decref(needs);
     return out;

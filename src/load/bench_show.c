@@ -100,6 +100,40 @@ static void show_steps(const struct bench *bench, struct buf *out) {
     table_free(table);
 }
 
+/* "1.20 to 1.35"; "from 1.20" where there are too few requests for an upper bound. */
+static void interval_cell(struct table *table, const struct interval *interval) {
+    char low[32], high[32];
+    table_ms((double)interval->low / 1e6, low, sizeof low);
+    table_ms((double)interval->high / 1e6, high, sizeof high);
+    if (interval->has_low && interval->has_high) table_cell(table, "%s to %s", low, high);
+    else if (interval->has_low) table_cell(table, "from %s", low);
+    else if (interval->has_high) table_cell(table, "up to %s", high);
+    else table_cell(table, "-");
+}
+
+static void show_intervals(const struct bench *bench, struct buf *out) {
+    static const char *const HEADINGS[QUANTILE_COUNT] = {"P50", "P90", "P95", "P99", "P99.9"};
+    struct table *table = table_create();
+    table_column(table, "95 % intervals", TABLE_LEFT);
+    for (int i = 0; i < QUANTILE_COUNT; i++) table_column(table, HEADINGS[i], TABLE_RIGHT);
+    bool has_any = false;
+    for (size_t i = 0; i < bench->step_count; i++) {
+        const struct distribution *latency = &bench->steps[i].latency;
+        char load[64];
+        if (!latency->has_intervals) continue;
+        has_any = true;
+        load_text(&bench->steps[i].config, load, sizeof load);
+        table_row(table);
+        table_cell(table, "%s", load);
+        for (int k = 0; k < QUANTILE_COUNT; k++) interval_cell(table, &latency->interval[k]);
+    }
+    if (has_any) {
+        buf_char(out, '\n');
+        if (!table_write(table, "", out)) out->failed = true;
+    }
+    table_free(table);
+}
+
 static void stage_row(struct table *table, const char *name, const struct stage_summary *stage) {
     table_row(table);
     table_cell(table, "  %s", name);
@@ -169,6 +203,7 @@ void bench_show_tables(const struct bench *bench, struct buf *out) {
     if (has_rough(bench))
         buf_text(out, "~: too few requests for a 95 % upper bound (P99 needs 299, P99.9 2995); -: "
                       "too few to tell it from the maximum, or not known.\n");
+    show_intervals(bench, out);
     show_stages(bench, out);
     show_notes(bench, out);
     if (bench_is_simulated(bench)) buf_text(out, "SIMULATED accelerator.\n");

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct { double share; } QUANTILES[QUANTILE_COUNT] = {
 #define X(name, share) [QUANTILE_##name] = {share},
@@ -57,6 +58,15 @@ struct distribution distribution_of(uint64_t *values, size_t count) {
     out.max = values[count - 1];
     for (int i = 0; i < QUANTILE_COUNT; i++)
         out.at[i] = quantile_sorted(values, count, QUANTILES[i].share);
+    return out;
+}
+
+struct distribution distribution_in_time(const uint64_t *values, size_t count, uint64_t *sorted) {
+    if (count > 0) memcpy(sorted, values, count * sizeof *values);
+    struct distribution out = distribution_of(sorted, count);
+    out.has_intervals = count > 0;
+    for (int i = 0; i < QUANTILE_COUNT && count > 0; i++)
+        out.interval[i] = interval_of(values, sorted, count, QUANTILES[i].share);
     return out;
 }
 

@@ -2,6 +2,7 @@
 #ifndef TELLTALE_LOAD_QUANTILE_H
 #define TELLTALE_LOAD_QUANTILE_H
 
+#include "load/interval.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,9 +34,13 @@ struct distribution {
     uint64_t count, min, max;
     double mean;
     uint64_t at[QUANTILE_COUNT];
+    bool has_intervals;
+    struct interval interval[QUANTILE_COUNT]; /* 95 % */
 };
-/* Sorts values in place. All zero when count is 0. */
+/* Sorts values in place. All zero when count is 0. Without intervals. */
 struct distribution distribution_of(uint64_t *values, size_t count);
+/* The same with intervals; the values are to be in the order of time. sorted: room for as many. */
+struct distribution distribution_in_time(const uint64_t *values, size_t count, uint64_t *sorted);
 
 /* Did the generator's own lateness spoil the measurement? It did when its P99 is above both
  * 1 ms and a tenth of the P99 that it measured. */

@@ -234,6 +234,22 @@ static void a_distribution_names_the_quantiles_with_too_few_values(void **state)
     json_decref(json);
 }
 
+static void intervals_are_written_and_an_absent_bound_is_null(void **state) {
+    (void)state;
+    uint64_t values[300], sorted[300];
+    for (size_t i = 0; i < 300; i++) values[i] = (i * 7 % 300 + 1) * MS;
+    struct distribution found = distribution_in_time(values, 300, sorted);
+    assert_int_equal(values[1], 8 * MS); /* left as they were */
+    json_t *json = bench_result_distribution(&found, MS);
+    json_t *ci = json_object_get(json, "ci95");
+    json_t *median = json_object_get(ci, "p50"), *p99 = json_object_get(ci, "p99");
+    assert_true(json_number_value(json_array_get(median, 0)) < 150);
+    assert_true(json_number_value(json_array_get(median, 1)) > 150);
+    assert_true(json_number_value(json_array_get(p99, 0)) < 297);
+    assert_true(json_is_null(json_array_get(p99, 1)));
+    json_decref(json);
+}
+
 static void a_step_in_result_json_is_null_where_nothing_is_known(void **state) {
     (void)state;
     struct step_result result = begin();
@@ -270,6 +286,7 @@ int main(void) {
         cmocka_unit_test(an_empty_step_has_no_figures),
         cmocka_unit_test(server_counters_become_shares_and_absent_ones_stay_absent),
         cmocka_unit_test(a_distribution_names_the_quantiles_with_too_few_values),
+        cmocka_unit_test(intervals_are_written_and_an_absent_bound_is_null),
         cmocka_unit_test(a_step_in_result_json_is_null_where_nothing_is_known),
         cmocka_unit_test(a_line_of_the_client_log_leaves_out_what_is_not_known),
     };
